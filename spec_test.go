@@ -1,0 +1,102 @@
+package bloom
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// worked renders the example of one protocol as SPEC.md shows it.
+func worked(t *testing.T, cfg Config, item []byte) string {
+	t.Helper()
+	var out strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&out, "%-12s"+format+"\n", append([]any{name}, args...)...)
+	}
+	s := newScheme(cfg)
+	line("protocol", "%v", cfg.Protocol)
+	line("m, k", "%d, %d", cfg.Bits, cfg.Hashes)
+	if len(cfg.Seed) > 0 {
+		line("seed", "%x", cfg.Seed)
+	}
+	if cfg.Key != nil {
+		line("key", "%x", cfg.Key)
+	}
+	line("item", "%x", item)
+	frames, err := Frames(cfg, item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	positions, err := ReferencePositions(cfg, item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.derive == deriveBlock {
+		d, err := DigestOf(cfg, item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line("frame", "%x", frames[0])
+		line("digest", "%x", d.Bytes())
+		for i, w := range d.words {
+			line(fmt.Sprintf("w%d", i), "%016x = %d", w, w)
+		}
+		blocks := cfg.Bits / blockBits
+		line("B", "%d", blocks)
+		line("block", "%d", block(d.words, blocks))
+		for j := range cfg.Hashes {
+			line(fmt.Sprintf("pick %d", j), "%d", pick(d.words, j))
+		}
+	} else {
+		for i, frame := range frames {
+			d := Digest{words: s.digest(item, i)}.Bytes()
+			line(fmt.Sprintf("frame %d", i), "%x", frame)
+			line(fmt.Sprintf("digest %d", i), "%x", d[:s.hash.size()])
+		}
+	}
+	line("positions", "%s", strings.Trim(fmt.Sprint(positions), "[]"))
+	return out.String()
+}
+
+// Every intermediate value that SPEC.md prints is what the code computes, and
+// no example in it is left unchecked.
+func TestSpecExamples(t *testing.T) {
+	data, err := os.ReadFile("SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := string(data)
+	examples := []string{
+		worked(t, Config{Bits: 1024, Hashes: 8, Seed: []byte("lab")}, []byte("abc")),
+		worked(t, Config{Protocol: BLAKE2b, Bits: 1024, Hashes: 3, Key: []byte("0123456789abcdef")}, []byte("abc")),
+		worked(t, Config{Protocol: DocMembershipV1, Bits: 16, Hashes: 3, Seed: []byte("lab")}, []byte("doc-41")),
+		worked(t, Config{Protocol: ESBloomV1, Bits: 2048, Hashes: 4}, []byte("item:0")),
+		worked(t, Config{Protocol: KeyIndexV1, Bits: 64, Hashes: 3}, littleEndian(1)),
+	}
+	for _, example := range examples {
+		if !strings.Contains(spec, "```\n"+example+"```\n") {
+			t.Errorf("SPEC.md lacks\n%s", example)
+		}
+	}
+	if n := strings.Count(spec, "\nprotocol    "); n != len(examples) {
+		t.Errorf("SPEC.md has %d worked examples, %d are checked", n, len(examples))
+	}
+	// The sizing table of section 3.3.
+	rows := 0
+	for _, text := range strings.Split(spec, "\n") {
+		var n, m uint64
+		var k int
+		var rate float64
+		if c, err := fmt.Sscanf(text, "| %d | %g | %d | %d |", &n, &rate, &m, &k); c != 4 || err != nil {
+			continue
+		}
+		rows++
+		if c, err := (Config{FPRate: rate}).Resolve(n); err != nil || c.Bits != m || c.Hashes != k {
+			t.Errorf("SPEC.md sizes %d records at %g by m = %d, k = %d; it is %d, %d, %v", n, rate, m, k, c.Bits, c.Hashes, err)
+		}
+	}
+	if rows != 6 {
+		t.Errorf("SPEC.md has %d sizing rows, want 6", rows)
+	}
+}
