@@ -1,0 +1,265 @@
+// Package bloom makes immutable Bloom membership prefilters: a filter that
+// answers "no" or "maybe", and beside it the exact set that decides every
+// "maybe" by comparing all bytes.
+//
+// [New] builds a [Snapshot] once from a finite set of byte records.
+// [Snapshot.Lookup] asks its filter first. A "no" is final and costs one
+// digest and one cache line. A "maybe" is a candidate only; the frozen set of
+// the records then compares all bytes. Where the records live elsewhere,
+// [Filter.Confirm] asks their holder instead.
+//
+// # What is promised
+//
+// A false duplicate is impossible: Duplicate is true only where exactly these
+// bytes are a record. A member is never missed as long as it is asked for
+// with the protocol, m, k, seed and key that the snapshot was built with, and
+// the bits are intact. The positions of an item depend on nothing else: a
+// [Protocol] is a framed, versioned use of SHA-256 or BLAKE2b that any
+// language can recompute (SPEC.md), and [ReferencePositions] recomputes it by
+// another road. Equal records and configuration give equal bytes.
+//
+// # What is not promised
+//
+// A small false-positive rate in one filter says nothing about another, and
+// the asked rate is a mean over filters. Filters of overlapping records under
+// one seed share their false positives. With a public configuration whoever
+// chooses items can find false positives offline; a secret key with
+// [BLAKE2b] prevents that, but not the replay of those observed. Time and
+// memory accesses depend on the item. Equality of bytes is all that is
+// decided: what is the same document, and what may be deleted, is the
+// caller's to say.
+//
+// # Concurrency and ownership
+//
+// A Snapshot and a [Filter] never change and are safe for any number of
+// goroutines; replace one as a whole, through an [sync/atomic.Pointer] say.
+// What is passed in is copied where it is kept; what is handed out is a copy.
+// Lookups allocate nothing.
+//
+// # Compatibility
+//
+// Positions of the five protocols are fixed for ever. Errors wrap [ErrConfig]
+// and its sisters; their texts may change.
+package bloom
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/b1cc2673/bloom/internal/digest"
+)
+
+// A Snapshot is a filter and the exact frozen set of the same records. It
+// never changes; every method is safe for any number of goroutines. A nil or
+// zero Snapshot answers with ErrClosed.
+type Snapshot struct {
+	filter *Filter // nil: never built
+	set    frozenSet
+}
+
+// New builds a snapshot of the records that the sequence yields. It keeps
+// copies, drops duplicates, and chooses what cfg leaves at zero from the
+// number of distinct records; equal records and configuration give equal
+// bytes whatever their order and repetition. No records make a normal,
+// empty snapshot.
+//
+// A sequence that can fail should note its error for the caller to check
+// before the snapshot is trusted; see the example.
+//
+// Errors: ErrConfig for a configuration that no records fit, a rate out of
+// reach, or a nil sequence; ErrItem for a record that the protocol does not
+// admit, with its place in the sequence from 0; ErrTooLarge for more records
+// than the protocol admits, repeats included, or for more than 16 GiB (1 GiB
+// on 32-bit machines) of records, each counted with 36 bytes, and filter.
+func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error) {
+	b, err := newBuilder(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if records == nil {
+		return nil, fmt.Errorf("%w: nil sequence of records", ErrConfig)
+	}
+	for record := range records {
+		if err := add(b, record); err != nil {
+			b.working.Wait()
+			return nil, err
+		}
+	}
+	return b.build()
+}
+
+// A Result says how far a lookup came and what it found.
+type Result struct {
+	MaybePresent bool // the filter's answer: false is final
+	ExactChecked bool // all bytes were compared, which is done just after a "maybe"
+	Duplicate    bool // exactly these bytes are a record
+}
+
+func (s *Snapshot) open() error {
+	if s == nil || s.filter == nil {
+		return fmt.Errorf("%w: nil or zero Snapshot", ErrClosed)
+	}
+	return nil
+}
+
+// find is the one road of all lookups: the filter, then the set.
+func (s *Snapshot) find(item []byte) (r Result, ordinal uint64, err error) {
+	if err := s.open(); err != nil {
+		return r, 0, err
+	}
+	if err := s.filter.scheme.checkItem(item); err != nil {
+		return r, 0, err
+	}
+	maybe, w := s.filter.has(item)
+	if !maybe {
+		return r, 0, nil
+	}
+	if s.filter.scheme.derive != deriveBlock {
+		w = plainScheme.digest(item, 0)
+	}
+	r, ordinal = s.confirm(w, item)
+	return r, ordinal, nil
+}
+
+// confirm is the exact check that follows a "maybe".
+func (s *Snapshot) confirm(w [4]uint64, item []byte) (Result, uint64) {
+	ordinal, ok := s.set.find(w, item)
+	return Result{MaybePresent: true, ExactChecked: true, Duplicate: ok}, ordinal
+}
+
+// MaybePresent is the filter's answer alone: false is certain, true is not.
+// Errors: ErrItem, ErrClosed.
+func (s *Snapshot) MaybePresent(item []byte) (bool, error) {
+	if err := s.open(); err != nil {
+		return false, err
+	}
+	return s.filter.MaybePresent(item)
+}
+
+// Lookup asks the filter, and after a "maybe" compares all bytes of the
+// records that have the item's digest tag and length. It allocates nothing.
+//
+// Errors: ErrItem for what the protocol does not admit, ErrClosed.
+func (s *Snapshot) Lookup(item []byte) (Result, error) {
+	r, _, err := s.find(item)
+	return r, err
+}
+
+// LookupString is [Snapshot.Lookup] for the bytes of a string.
+func (s *Snapshot) LookupString(item string) (Result, error) {
+	return s.Lookup(digest.Bytes(item))
+}
+
+// LookupBatch is [Snapshot.Lookup] for many items at once: results[i] is for
+// items[i]. More results than items are left as they are, fewer are
+// ErrConfig. If an item is not admitted the error names its index, and no
+// result has been written.
+func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if len(results) < len(items) {
+		return fmt.Errorf("%w: %d results for a batch of %d items", ErrConfig, len(results), len(items))
+	}
+	for i, item := range items {
+		if err := s.filter.scheme.checkItem(item); err != nil {
+			return fmt.Errorf("%w (item %d of the batch)", err, i)
+		}
+	}
+	for i, item := range items {
+		r, _, err := s.find(item)
+		if err != nil {
+			return fmt.Errorf("%w (item %d of the batch)", err, i)
+		}
+		results[i] = r
+	}
+	return nil
+}
+
+// Digest computes the digest of item that this snapshot, and every filter
+// and snapshot of the same v2 protocol, seed and key, answers for.
+// Errors: as for [Filter.Digest].
+func (s *Snapshot) Digest(item []byte) (Digest, error) {
+	if err := s.open(); err != nil {
+		return Digest{}, err
+	}
+	return s.filter.Digest(item)
+}
+
+// LookupDigest is [Snapshot.Lookup] for an item whose digest d is known
+// already. The bytes of item still decide; but a digest of other bytes than
+// item's can make a member be missed. A digest of another protocol, seed or
+// key is ErrItem.
+func (s *Snapshot) LookupDigest(d Digest, item []byte) (Result, error) {
+	if err := s.open(); err != nil {
+		return Result{}, err
+	}
+	if err := s.filter.scheme.checkDigest(d); err != nil {
+		return Result{}, err
+	}
+	if err := s.filter.scheme.checkItem(item); err != nil {
+		return Result{}, err
+	}
+	if !s.filter.hasDigest(d.words) {
+		return Result{}, nil
+	}
+	r, _ := s.confirm(d.words, item)
+	return r, nil
+}
+
+// LookupOrdinal is [Snapshot.Lookup] that also tells a record from every
+// other: a duplicate's ordinal is its place, from 0, in the canonical order
+// of [Snapshot.Records], so that names or values can be kept in a slice of
+// [Snapshot.Len] elements beside the snapshot. It costs what a lookup costs;
+// the snapshot pays one to five bytes a bucket of eight records for it. For
+// what is no record the ordinal is 0.
+//
+// Errors: as for Lookup.
+func (s *Snapshot) LookupOrdinal(item []byte) (r Result, ordinal uint64, err error) {
+	return s.find(item)
+}
+
+// Len returns the number of distinct records, 0 for a nil or zero Snapshot.
+func (s *Snapshot) Len() uint64 {
+	if s.open() != nil {
+		return 0
+	}
+	return s.set.n
+}
+
+// Records yields copies of all records in canonical order: by digest, then
+// by bytes. Each slice is the caller's own. An error, ErrClosed say, comes
+// with a nil slice and ends the sequence.
+func (s *Snapshot) Records() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if err := s.open(); err != nil {
+			yield(nil, err)
+			return
+		}
+		for b := range s.set.buckets {
+			more := s.set.records(b, func(record []byte) bool {
+				return yield(append(make([]byte, 0, len(record)), record...), nil)
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// Filter returns the snapshot's filter as a value of its own, which does not
+// hold on to the records. It shares the filter's bits and costs nothing.
+func (s *Snapshot) Filter() (*Filter, error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	return s.filter, nil
+}
+
+// PackedBits returns a copy of the filter's bits, as [Filter.PackedBits] does.
+func (s *Snapshot) PackedBits() []byte {
+	if s.open() != nil {
+		return nil
+	}
+	return s.filter.PackedBits()
+}

@@ -1,0 +1,95 @@
+package bloom
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// fabricated is a set of records whose digests are chosen by the test, which
+// no caller can do.
+func fabricated(entries []entry) *frozenSet {
+	slices.SortFunc(entries, compareEntries)
+	var p part
+	for _, e := range entries {
+		p.data = appendEntry(p.data, e)
+		p.count++
+	}
+	s := newFrozenSet(p.count, 42)
+	s.fill([]part{p})
+	return &s
+}
+
+// Buckets of every count around the escape, of every length code, with equal
+// tags and with digests that collide whole.
+func TestBucketShapes(t *testing.T) {
+	for _, count := range []int{0, 1, 7, 8, 9, 61, 62, 63, 64, 1000} {
+		for _, longest := range []int{0, 1, 255, 256, 65535, 65536} {
+			for _, tags := range []uint64{1, 256} {
+				var entries []entry
+				for i := range count {
+					record := fmt.Append(nil, i)
+					if i == count/2 {
+						record = append(record, make([]byte, max(0, longest-len(record)))...)
+					}
+					// All in the first bucket; with one tag, one digest too.
+					entries = append(entries, entry{[4]uint64{0, 0, 0, uint64(i) % tags}, record})
+				}
+				s := fabricated(entries)
+				seen := make([]bool, count)
+				for _, e := range entries {
+					o, ok := s.find(e.words, e.record)
+					if !ok || o >= uint64(count) || seen[o] {
+						t.Fatalf("%d records, longest %d, %d tags: %d, %t", count, longest, tags, o, ok)
+					}
+					seen[o] = true
+					if _, ok := s.find(e.words, append(slices.Clone(e.record), 'x')); ok {
+						t.Fatal("false duplicate")
+					}
+				}
+				if _, ok := s.find([4]uint64{}, []byte("absent")); ok {
+					t.Fatal("false duplicate")
+				}
+				if _, ok := s.find([4]uint64{^uint64(0)}, []byte("absent")); ok {
+					t.Fatal("false duplicate")
+				}
+				if s.offset(s.buckets) != uint64(len(s.data)) {
+					t.Fatalf("%d bytes, the index says %d", len(s.data), s.offset(s.buckets))
+				}
+			}
+		}
+	}
+}
+
+// Digests at the edges of the parts that are built at the same time.
+func TestPartEdges(t *testing.T) {
+	var entries []entry
+	for i := range uint64(256) {
+		for _, w := range []uint64{i << 56, i<<56 + 1, i<<56 - 1, i<<56 | 1<<55} {
+			entries = append(entries, entry{[4]uint64{w}, fmt.Append(nil, w)})
+		}
+	}
+	for n := 1; n <= len(entries); n = n*3/2 + 1 {
+		some := entries[:n]
+		s := sorter{}
+		for _, e := range some {
+			s.piles[e.words[0]>>56].add(e)
+		}
+		parts := make([]part, 256)
+		total := uint64(0)
+		for i := range parts {
+			parts[i] = sortPile(s.piles[i], pileBits)
+			total += parts[i].count
+		}
+		many, one := newFrozenSet(total, 42), fabricated(slices.Clone(some))
+		many.fill(parts)
+		if total != uint64(n) || !slices.Equal(many.index, one.index) || !slices.Equal(many.data, one.data) {
+			t.Fatalf("%d records: in 256 parts other bytes than in one", n)
+		}
+		for _, e := range some {
+			if _, ok := many.find(e.words, e.record); !ok {
+				t.Fatalf("%d records: %x is missed", n, e.words[0])
+			}
+		}
+	}
+}

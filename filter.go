@@ -1,0 +1,170 @@
+package bloom
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+)
+
+// A Filter is the Bloom filter of a snapshot alone, immutable, for those
+// whose records live elsewhere. Its "no" is final, its "maybe" decides
+// nothing: [Filter.Confirm] asks the holder of the records.
+//
+// A Filter is safe for any number of goroutines. A nil or zero Filter answers
+// with ErrClosed.
+type Filter struct {
+	scheme *scheme // nil: never built
+	m      uint64  // bits
+	k      int     // hashes
+	n      uint64  // records that set the bits
+	bits   []byte  // bit p is bit p%8, from the least, of byte p/8
+}
+
+// setBit sets bit p of a packed filter.
+func setBit(packed []byte, p uint64) { packed[p/8] |= 1 << (p % 8) }
+
+// hasBit reports whether bit p of a packed filter is set.
+func hasBit(packed []byte, p uint64) bool { return packed[p/8]>>(p%8)&1 == 1 }
+
+func (f *Filter) open() error {
+	if f == nil || f.scheme == nil {
+		return fmt.Errorf("%w: nil or zero Filter", ErrClosed)
+	}
+	return nil
+}
+
+// has is the filter's answer for an admitted item. For the v2 protocols it
+// also returns the digest, which the frozen set goes on with.
+func (f *Filter) has(item []byte) (maybe bool, w [4]uint64) {
+	if f.scheme.derive == deriveBlock {
+		w = f.scheme.digest(item, 0)
+		return f.hasDigest(w), w
+	}
+	for i := range f.k {
+		if !hasBit(f.bits, f.scheme.position(f.scheme.digest(item, i), f.m)) {
+			return false, w
+		}
+	}
+	return true, w
+}
+
+// hasDigest is has for a v2 digest.
+func (f *Filter) hasDigest(w [4]uint64) bool {
+	base := block(w, f.m/blockBits) * (blockBits / 8)
+	line := f.bits[base : base+blockBits/8]
+	for j := range f.k {
+		if !hasBit(line, pick(w, j)) {
+			return false
+		}
+	}
+	return true
+}
+
+// insert sets the bits of an item's digests; has never misses what insert
+// was given.
+func (f *Filter) insert(item []byte, w [4]uint64) {
+	if f.scheme.derive == deriveBlock {
+		base := blockBits * block(w, f.m/blockBits)
+		for j := range f.k {
+			setBit(f.bits, base+pick(w, j))
+		}
+		return
+	}
+	for i := range f.k {
+		setBit(f.bits, f.scheme.position(f.scheme.digest(item, i), f.m))
+	}
+}
+
+// MaybePresent reports whether item may be among the records: false is
+// certain, true is not. It costs one digest and one cache line for the v2
+// protocols, up to k of each for the others, and allocates nothing.
+//
+// Errors: ErrItem for what the protocol does not admit, ErrClosed.
+func (f *Filter) MaybePresent(item []byte) (bool, error) {
+	if err := f.open(); err != nil {
+		return false, err
+	}
+	if err := f.scheme.checkItem(item); err != nil {
+		return false, err
+	}
+	maybe, _ := f.has(item)
+	return maybe, nil
+}
+
+// Digest computes the digest of item that this filter, and every other of
+// the same v2 protocol, seed and key, answers for.
+//
+// Errors: ErrItem, also where the protocol has a digest for each position;
+// ErrClosed.
+func (f *Filter) Digest(item []byte) (Digest, error) {
+	if err := f.open(); err != nil {
+		return Digest{}, err
+	}
+	return f.scheme.digestOf(item)
+}
+
+// MaybePresentDigest is [Filter.MaybePresent] for an item that was digested
+// before. A digest of another protocol, seed or key is ErrItem.
+func (f *Filter) MaybePresentDigest(d Digest) (bool, error) {
+	if err := f.open(); err != nil {
+		return false, err
+	}
+	if err := f.scheme.checkDigest(d); err != nil {
+		return false, err
+	}
+	return f.hasDigest(d.words), nil
+}
+
+// Confirm is a confirmed lookup where the records live elsewhere. After a
+// "maybe", and only then, it calls holds, which says whether the authority,
+// a database say, holds exactly these bytes; its "no" is a false positive.
+//
+// The result says how far the lookup came. Beside the errors of
+// [Filter.MaybePresent] there are those of ctx, if it is done before holds is
+// called, and those of holds itself, wrapped; ExactChecked is false then.
+func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx context.Context, item []byte) (bool, error)) (Result, error) {
+	maybe, err := f.MaybePresent(item)
+	if err != nil || !maybe {
+		return Result{}, err
+	}
+	r := Result{MaybePresent: true}
+	if err := ctx.Err(); err != nil {
+		return r, fmt.Errorf("bloom: confirming a candidate: %w", err)
+	}
+	held, err := holds(ctx, item)
+	if err != nil {
+		return r, fmt.Errorf("bloom: confirming a candidate: %w", err)
+	}
+	r.ExactChecked, r.Duplicate = true, held
+	return r, nil
+}
+
+// PackedBits returns a copy of the filter's bits: bit 0 is the least
+// significant of byte 0, the unused high bits of the last byte are zero. For
+// a nil or zero Filter it is nil.
+func (f *Filter) PackedBits() []byte {
+	if f.open() != nil {
+		return nil
+	}
+	return append(make([]byte, 0, len(f.bits)), f.bits...)
+}
+
+// ones counts the bits that are set, and for the v2 protocols how many
+// blocks have how many.
+func (f *Filter) ones() (total uint64, blocks [blockBits + 1]uint64) {
+	if f.scheme.derive != deriveBlock {
+		for _, b := range f.bits {
+			total += uint64(bits.OnesCount8(b))
+		}
+		return total, blocks
+	}
+	for at := 0; at < len(f.bits); at += blockBits / 8 {
+		ones := 0
+		for _, b := range f.bits[at : at+blockBits/8] {
+			ones += bits.OnesCount8(b)
+		}
+		total += uint64(ones)
+		blocks[ones]++
+	}
+	return total, blocks
+}
