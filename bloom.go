@@ -43,10 +43,13 @@
 package bloom
 
 import (
+	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 
 	"github.com/b1cc2673/bloom/internal/digest"
+	"github.com/b1cc2673/bloom/internal/mapping"
 )
 
 // A Snapshot is a filter and the exact frozen set of the same records. It
@@ -55,6 +58,7 @@ import (
 type Snapshot struct {
 	filter *Filter // nil: never built
 	set    frozenSet
+	file   *file
 }
 
 // New builds a snapshot of the records that the sequence yields. It keeps
@@ -99,6 +103,9 @@ func (s *Snapshot) open() error {
 	if s == nil || s.filter == nil {
 		return fmt.Errorf("%w: nil or zero Snapshot", ErrClosed)
 	}
+	if s.file.closed.Load() {
+		return fmt.Errorf("%w: the Snapshot was closed", ErrClosed)
+	}
 	return nil
 }
 
@@ -110,6 +117,10 @@ func (s *Snapshot) find(item []byte) (r Result, ordinal uint64, err error) {
 	if err := s.filter.scheme.checkItem(item); err != nil {
 		return r, 0, err
 	}
+	if s.file.mapping != nil {
+		defer runtime.KeepAlive(s.file.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
 	maybe, w := s.filter.has(item)
 	if !maybe {
 		return r, 0, nil
@@ -117,14 +128,25 @@ func (s *Snapshot) find(item []byte) (r Result, ordinal uint64, err error) {
 	if s.filter.scheme.derive != deriveBlock {
 		w = plainScheme.digest(item, 0)
 	}
-	r, ordinal = s.confirm(w, item)
-	return r, ordinal, nil
+	return s.confirm(w, item)
 }
 
 // confirm is the exact check that follows a "maybe".
-func (s *Snapshot) confirm(w [4]uint64, item []byte) (Result, uint64) {
-	ordinal, ok := s.set.find(w, item)
-	return Result{MaybePresent: true, ExactChecked: true, Duplicate: ok}, ordinal
+func (s *Snapshot) confirm(w [4]uint64, item []byte) (Result, uint64, error) {
+	ordinal, ok, err := s.set.find(w, item)
+	if err != nil {
+		return Result{MaybePresent: true}, 0, err
+	}
+	return Result{MaybePresent: true, ExactChecked: true, Duplicate: ok}, ordinal, nil
+}
+
+// recoverFault makes a fault in a mapping an error that says what happened.
+func recoverFault(before bool, err *error) {
+	mapping.Recover(before, recover(), err)
+	var fault *mapping.Fault
+	if errors.As(*err, &fault) {
+		*err = fmt.Errorf("%w: the mapped file has become shorter: %w", ErrCorrupt, fault)
+	}
 }
 
 // MaybePresent is the filter's answer alone: false is certain, true is not.
@@ -190,21 +212,25 @@ func (s *Snapshot) Digest(item []byte) (Digest, error) {
 // already. The bytes of item still decide; but a digest of other bytes than
 // item's can make a member be missed. A digest of another protocol, seed or
 // key is ErrItem.
-func (s *Snapshot) LookupDigest(d Digest, item []byte) (Result, error) {
+func (s *Snapshot) LookupDigest(d Digest, item []byte) (r Result, err error) {
 	if err := s.open(); err != nil {
-		return Result{}, err
+		return r, err
 	}
 	if err := s.filter.scheme.checkDigest(d); err != nil {
-		return Result{}, err
+		return r, err
 	}
 	if err := s.filter.scheme.checkItem(item); err != nil {
-		return Result{}, err
+		return r, err
+	}
+	if s.file.mapping != nil {
+		defer runtime.KeepAlive(s.file.mapping)
+		defer recoverFault(mapping.Guard(), &err)
 	}
 	if !s.filter.hasDigest(d.words) {
-		return Result{}, nil
+		return r, nil
 	}
-	r, _ := s.confirm(d.words, item)
-	return r, nil
+	r, _, err = s.confirm(d.words, item)
+	return r, err
 }
 
 // LookupOrdinal is [Snapshot.Lookup] that also tells a record from every
@@ -237,14 +263,33 @@ func (s *Snapshot) Records() iter.Seq2[[]byte, error] {
 			return
 		}
 		for b := range s.set.buckets {
-			more := s.set.records(b, func(record []byte) bool {
-				return yield(append(make([]byte, 0, len(record)), record...), nil)
-			})
-			if !more {
+			records, err := s.bucketRecords(b)
+			if err != nil {
+				yield(nil, err)
 				return
+			}
+			for _, r := range records {
+				if !yield(r, nil) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// bucketRecords returns copies of a bucket's records, verified unless the
+// bytes are held. It is apart from the sequence, so that a panic of the
+// caller's loop is none of recoverFault's business.
+func (s *Snapshot) bucketRecords(b uint64) (records [][]byte, err error) {
+	if s.file.mapping != nil {
+		defer runtime.KeepAlive(s.file.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
+	_, err = s.set.checkBucket(b, func(e entry) bool {
+		records = append(records, append(make([]byte, 0, len(e.record)), e.record...))
+		return true
+	})
+	return records, err
 }
 
 // Filter returns the snapshot's filter as a value of its own, which does not

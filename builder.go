@@ -120,11 +120,7 @@ func newBuilder(cfg Config) (*builder, error) {
 	if cfg.Key != nil {
 		cfg.Key = append([]byte{}, cfg.Key...)
 	}
-	set := plainScheme
-	if protocols[cfg.Protocol].derive == deriveBlock {
-		set = newScheme(cfg)
-	}
-	return &builder{cfg: cfg, set: set, limit: mostMemory, batch: new(batch)}, nil
+	return &builder{cfg: cfg, set: newScheme(cfg).setScheme(), limit: mostMemory, batch: new(batch)}, nil
 }
 
 // add copies a record. It is a function for the sake of its type parameter.
@@ -204,9 +200,11 @@ func (b *builder) build() (*Snapshot, error) {
 	}
 	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: make([]byte, (cfg.Bits+7)/8)}
 	f.fill(parts)
+	f.digest = sectionDigest(f.bits)
 	set := newFrozenSet(n, f.salt())
+	set.scheme = b.set
 	set.fill(parts)
-	return &Snapshot{filter: f, set: set}, nil
+	return &Snapshot{filter: f, set: set, file: new(file)}, nil
 }
 
 // parallel calls do for 0 to n-1 on all cores and waits.
@@ -390,7 +388,7 @@ func (s *frozenSet) fill(parts []part) {
 		binary.LittleEndian.PutUint64(s.index[8*b:], offset)
 		offset += size
 	}
-	s.data = make([]byte, offset)
+	s.data, s.size, s.held = make([]byte, offset), offset, true
 	parallel(len(parts), func(i int) {
 		first := firsts[i]
 		s.eachBucket(parts, i, func(b uint64, entries []entry) {
@@ -401,22 +399,6 @@ func (s *frozenSet) fill(parts []part) {
 	})
 }
 
-// chunkSize is what checksums and digests of sections are taken over.
-const sectionChunk = 1 << 20
-
-// sectionDigest is the SHA-256 of the SHA-256 digests of a section's chunks.
-func sectionDigest(section []byte) [sha256.Size]byte {
-	chunks := make([][sha256.Size]byte, (len(section)+sectionChunk-1)/sectionChunk)
-	parallel(len(chunks), func(i int) {
-		chunks[i] = sha256.Sum256(section[i*sectionChunk : min(len(section), (i+1)*sectionChunk)])
-	})
-	h := sha256.New()
-	for i := range chunks {
-		h.Write(chunks[i][:])
-	}
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
 // salt is what ties the heads of a set to the filter that was built with it
 // (SPEC.md, section 4.3).
 func (f *Filter) salt() uint64 {
@@ -425,7 +407,6 @@ func (f *Filter) salt() uint64 {
 	b = binary.LittleEndian.AppendUint64(b, f.m)
 	b = binary.LittleEndian.AppendUint64(b, f.n)
 	b = append(append(b, byte(len(f.scheme.seed))), f.scheme.seed...)
-	digest := sectionDigest(f.bits)
-	sum := sha256.Sum256(append(b, digest[:]...))
+	sum := sha256.Sum256(append(b, f.digest[:]...))
 	return binary.LittleEndian.Uint64(sum[:])
 }

@@ -3,7 +3,11 @@ package bloom
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
+	"io"
+	"math"
 	"math/bits"
 )
 
@@ -17,14 +21,22 @@ import (
 // bucketRecords is how many records a bucket holds on average.
 const bucketRecords = 8
 
-// A frozenSet holds no pointer but to its two sections.
+// A frozenSet holds no pointer but to its sections and to what hashes.
+//
+// Bytes that are held were verified when they came, and lookups trust them.
+// Bytes in a mapping or behind a reader are verified each time they decide.
 type frozenSet struct {
-	n       uint64 // records
-	buckets uint64 // K, at least 1
-	width   int    // bytes of an ordinal in a head
-	salt    uint64 // ties heads to the filter they were built with
-	index   []byte // K+1 offsets of 8 bytes into data
-	data    []byte // the buckets
+	scheme  *scheme // of the set digest
+	n       uint64  // records
+	buckets uint64  // K, at least 1
+	width   int     // bytes of an ordinal in a head
+	salt    uint64  // ties heads to the filter they were built with
+	index   []byte  // K+1 offsets of 8 bytes into the buckets
+	size    uint64  // bytes of the buckets
+	data    []byte  // the buckets, held or mapped; nil: behind source
+	held    bool    // data was verified and cannot change
+	source  io.ReaderAt
+	at      int64 // where the buckets begin in source
 }
 
 // newFrozenSet returns the set for n records, its sections still to be made.
@@ -79,8 +91,8 @@ func lengthCode(longest int) int {
 }
 
 // headSize is the size of a head of so many records.
-func (s *frozenSet) headSize(count, code int) int {
-	size := 1 + s.width + 4 + count + count<<code + 4
+func (s *frozenSet) headSize(count uint64, code int) uint64 {
+	size := 1 + uint64(s.width) + 4 + count + count<<code + 4
 	if count >= escaped {
 		size += 8
 	}
@@ -94,7 +106,7 @@ func (s *frozenSet) bucketSize(entries []entry) uint64 {
 		longest = max(longest, len(entries[i].record))
 		total += uint64(len(entries[i].record))
 	}
-	return uint64(s.headSize(len(entries), lengthCode(longest))) + total
+	return s.headSize(uint64(len(entries)), lengthCode(longest)) + total
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -151,7 +163,8 @@ type head struct {
 	size    int // of the head itself
 }
 
-// readHead takes apart the head that verified bytes begin with.
+// readHead takes apart the head that b begins with; parseHead is for bytes
+// that nobody verified.
 func (s *frozenSet) readHead(b []byte) head {
 	h := head{count: int(b[0] >> 2), code: int(b[0] & 3)}
 	at := 1
@@ -183,9 +196,73 @@ func (h *head) length(i int) int {
 	return int(binary.LittleEndian.Uint32(h.lengths[4*i:]))
 }
 
-// find looks for exactly these bytes. A record's ordinal is its place in the
-// order of all.
-func (s *frozenSet) find(w [4]uint64, item []byte) (ordinal uint64, ok bool) {
+// fits reports whether the lengths can be used as ints and add up to size.
+func (h *head) fits(size uint64) bool {
+	longest, total := uint64(0), uint64(0)
+	for i := range h.count {
+		n := uint64(h.length(i)) & math.MaxUint32 // an int of 32 bits may have come out negative
+		longest = max(longest, n)
+		total += n // of less than 2^31 lengths below 2^32
+	}
+	return total == size && longest <= math.MaxInt && h.code == lengthCode(int(longest))
+}
+
+// wantHead says how many bytes the head has that a bucket of size bytes
+// begins with, of which at least the first 9 are in b, or all.
+func (s *frozenSet) wantHead(b []byte, size uint64) (uint64, error) {
+	if len(b) == 0 {
+		return 0, errors.New("no head")
+	}
+	count, code := uint64(b[0]>>2), b[0]&3
+	if count == escaped {
+		if len(b) < 9 {
+			return 0, errors.New("the head does not fit in it")
+		}
+		count = binary.LittleEndian.Uint64(b[1:])
+		if count < escaped {
+			return 0, fmt.Errorf("count of %d is not in canonical form", count)
+		}
+	}
+	if code > 2 {
+		return 0, fmt.Errorf("length code %d", code)
+	}
+	if count > size || count > s.n || count > math.MaxInt32 {
+		return 0, fmt.Errorf("count of %d records", count)
+	}
+	want := s.headSize(count, int(code))
+	if want > size {
+		return 0, errors.New("the head does not fit in it")
+	}
+	return want, nil
+}
+
+// parseHead takes apart the whole head of bucket b, which has size bytes,
+// and accepts what appendBucket makes and nothing else.
+func (s *frozenSet) parseHead(b uint64, bytes []byte, size uint64) (head, error) {
+	h := s.readHead(bytes)
+	own := bytes[:h.size-4]
+	switch {
+	case s.headCheck(b, own) != binary.LittleEndian.Uint32(bytes[h.size-4:]):
+		return h, errors.New("checksum of the head, or the bucket of another place or file")
+	case h.first > s.n || uint64(h.count) > s.n-h.first:
+		return h, fmt.Errorf("%d records from ordinal %d, of %d in all", h.count, h.first, s.n)
+	case !h.fits(size - uint64(h.size)):
+		return h, errors.New("lengths do not add up, or are not in canonical form")
+	}
+	return h, nil
+}
+
+// corrupt names the bucket that a fault was found in.
+func corruptBucket(b uint64, fault error) error {
+	return fmt.Errorf("%w: bucket %d: %w", ErrCorrupt, b, fault)
+}
+
+// find looks for exactly these bytes, whose set digest is w. A record's
+// ordinal is its place in the order of all.
+func (s *frozenSet) find(w [4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
+	if !s.held {
+		return s.findVerified(w, item)
+	}
 	b := s.bucket(w)
 	data := s.data[s.offset(b):s.offset(b+1)]
 	h := s.readHead(data)
@@ -193,25 +270,169 @@ func (s *frozenSet) find(w [4]uint64, item []byte) (ordinal uint64, ok bool) {
 	for i, t := range h.tags {
 		n := h.length(i)
 		if t == tag(w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
-			return h.first + uint64(i), true
+			return h.first + uint64(i), true, nil
 		}
 		at += n
 	}
-	return 0, false
+	return 0, false, nil
 }
 
-// records calls yield for each record of bucket b in order, with a slice of
-// the set's own bytes.
-func (s *frozenSet) records(b uint64, yield func(record []byte) bool) bool {
-	data := s.data[s.offset(b):s.offset(b+1)]
-	h := s.readHead(data)
+// headRead is how much of a bucket is read at first, where it is behind a
+// reader: all of most buckets, the head of nearly all.
+const headRead = 4096
+
+// findVerified is find for bytes that are not held. The head is verified
+// before any answer. The records' bytes are before "yes", and before "no"
+// where a record has the item's tag and length; for a "yes" the record is
+// also checked to lie between its neighbours in the canonical order.
+func (s *frozenSet) findVerified(w [4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
+	b := s.bucket(w)
+	data, h, err := s.readBucket(b)
+	if err != nil {
+		return 0, false, err
+	}
+	candidate := false
+	for i, t := range h.tags {
+		candidate = candidate || t == tag(w) && h.length(i) == len(item)
+	}
+	if !candidate {
+		return 0, false, nil
+	}
+	if data, err = s.readRecords(b, data, &h); err != nil {
+		return 0, false, err
+	}
+	at := h.size
+	for i, t := range h.tags {
+		n := h.length(i)
+		if t == tag(w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
+			if i > 0 {
+				before := data[at-h.length(i-1) : at]
+				ok = compareEntries(entry{s.scheme.digest(before, 0), before}, entry{w, item}) < 0
+			} else {
+				ok = true
+			}
+			if i+1 < h.count {
+				after := data[at+n : at+n+h.length(i+1)]
+				ok = ok && compareEntries(entry{w, item}, entry{s.scheme.digest(after, 0), after}) < 0
+			}
+			if !ok {
+				return 0, false, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
+			}
+			return h.first + uint64(i), true, nil
+		}
+		at += n
+	}
+	return 0, false, nil
+}
+
+// readBucket returns the verified head of bucket b, and what it read of the
+// bucket.
+func (s *frozenSet) readBucket(b uint64) (data []byte, h head, err error) {
+	start, end := s.offset(b), s.offset(b+1)
+	if start > end || end > s.size {
+		return nil, h, corruptBucket(b, fmt.Errorf("index has it from %d to %d of %d", start, end, s.size))
+	}
+	size := end - start
+	if data, err = s.bytes(start, min(size, headRead)); err != nil {
+		return nil, h, err
+	}
+	want, err := s.wantHead(data, size)
+	if err != nil {
+		return nil, h, corruptBucket(b, err)
+	}
+	if want > uint64(len(data)) {
+		if data, err = s.bytes(start, want); err != nil {
+			return nil, h, err
+		}
+	}
+	if h, err = s.parseHead(b, data[:want], size); err != nil {
+		return nil, h, corruptBucket(b, err)
+	}
+	return data, h, nil
+}
+
+// readRecords returns all of a bucket whose head was verified, its records'
+// bytes verified too.
+func (s *frozenSet) readRecords(b uint64, data []byte, h *head) ([]byte, error) {
+	start, end := s.offset(b), s.offset(b+1)
+	if have := start + uint64(len(data)); have < end {
+		rest, err := s.bytes(have, end-have)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data[:len(data):len(data)], rest...)
+		h.tags, h.lengths = s.readHead(data).tags, s.readHead(data).lengths
+	}
+	data = data[:end-start]
+	if crc32.Checksum(data[h.size:], castagnoli) != h.check {
+		return nil, corruptBucket(b, errors.New("checksum of the records"))
+	}
+	return data, nil
+}
+
+// bytes returns bytes of the buckets: at least so many where they are mapped.
+func (s *frozenSet) bytes(at, n uint64) ([]byte, error) {
+	if s.data != nil {
+		return s.data[at:max(at+n, min(s.size, at+headRead))], nil
+	}
+	if n > math.MaxInt {
+		return nil, fmt.Errorf("%w: %d bytes of a bucket do not fit in memory", ErrTooLarge, n)
+	}
+	b := make([]byte, n)
+	if err := readFullAt(s.source, b, s.at+int64(at)); err != nil {
+		return nil, fmt.Errorf("bloom: reading %d bytes of buckets at %d: %w", n, at, err)
+	}
+	return b, nil
+}
+
+// checkBucket verifies all there is to verify of bucket b by itself, and
+// calls yield for its records in order, with slices of the bucket's bytes.
+func (s *frozenSet) checkBucket(b uint64, yield func(e entry) bool) (h head, err error) {
+	data, h, err := s.readBucket(b)
+	if err != nil {
+		return h, err
+	}
+	if data, err = s.readRecords(b, data, &h); err != nil {
+		return h, err
+	}
+	var last entry
 	at := h.size
 	for i := range h.count {
 		n := h.length(i)
-		if !yield(data[at : at+n : at+n]) {
-			return false
-		}
+		e := entry{record: data[at : at+n : at+n]}
 		at += n
+		e.words = s.scheme.digest(e.record, 0)
+		switch {
+		case s.bucket(e.words) != b:
+			return h, corruptBucket(b, fmt.Errorf("record %d belongs to bucket %d", i, s.bucket(e.words)))
+		case tag(e.words) != h.tags[i]:
+			return h, corruptBucket(b, fmt.Errorf("tag of record %d", i))
+		case i > 0 && compareEntries(last, e) >= 0:
+			return h, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
+		}
+		if !yield(e) {
+			return h, errStop
+		}
+		last = e
 	}
-	return true
+	return h, nil
+}
+
+// errStop ends a walk at the caller's wish.
+var errStop = errors.New("stopped")
+
+// checkIndex verifies the index by itself.
+func (s *frozenSet) checkIndex() error {
+	last, least := uint64(0), s.headSize(0, 0)
+	for b := range s.buckets + 1 {
+		offset := s.offset(b)
+		if b == 0 && offset != 0 || b > 0 && (offset < last || offset-last < least) || offset > s.size {
+			return fmt.Errorf("%w: index: bucket %d at %d, after %d, of %d bytes", ErrCorrupt, b, offset, last, s.size)
+		}
+		last = offset
+	}
+	if last != s.size {
+		return fmt.Errorf("%w: index: buckets end at %d of %d bytes", ErrCorrupt, last, s.size)
+	}
+	return nil
 }

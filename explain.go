@@ -3,8 +3,11 @@ package bloom
 import (
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/b1cc2673/bloom/internal/mapping"
 )
 
 // An Explanation is one lookup, step by step, for people. Printed, it is a
@@ -25,13 +28,17 @@ type Explanation struct {
 
 // Explain is a lookup that shows its work. What it decides is what [Snapshot.Lookup]
 // decides. Errors: as for Lookup.
-func (s *Snapshot) Explain(item []byte) (Explanation, error) {
+func (s *Snapshot) Explain(item []byte) (e Explanation, err error) {
 	r, ordinal, err := s.find(item)
 	if err != nil {
 		return Explanation{}, err
 	}
 	f := s.filter
-	e := Explanation{
+	if f.mapping != nil {
+		defer runtime.KeepAlive(f.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
+	e = Explanation{
 		Protocol:  f.scheme.which,
 		Bits:      f.m,
 		Hashes:    f.k,

@@ -2,8 +2,12 @@ package bloom
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/bits"
+	"runtime"
+
+	"github.com/b1cc2673/bloom/internal/mapping"
 )
 
 // A Filter is the Bloom filter of a snapshot alone, immutable, for those
@@ -18,6 +22,9 @@ type Filter struct {
 	k      int     // hashes
 	n      uint64  // records that set the bits
 	bits   []byte  // bit p is bit p%8, from the least, of byte p/8
+
+	digest  [sha256.Size]byte // of the bits, see sectionDigest
+	mapping *mapping.Mapping  // that the bits are in; nil: on the heap
 }
 
 // setBit sets bit p of a packed filter.
@@ -80,14 +87,18 @@ func (f *Filter) insert(item []byte, w [4]uint64) {
 // protocols, up to k of each for the others, and allocates nothing.
 //
 // Errors: ErrItem for what the protocol does not admit, ErrClosed.
-func (f *Filter) MaybePresent(item []byte) (bool, error) {
+func (f *Filter) MaybePresent(item []byte) (maybe bool, err error) {
 	if err := f.open(); err != nil {
 		return false, err
 	}
 	if err := f.scheme.checkItem(item); err != nil {
 		return false, err
 	}
-	maybe, _ := f.has(item)
+	if f.mapping != nil {
+		defer runtime.KeepAlive(f.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
+	maybe, _ = f.has(item)
 	return maybe, nil
 }
 
@@ -105,12 +116,16 @@ func (f *Filter) Digest(item []byte) (Digest, error) {
 
 // MaybePresentDigest is [Filter.MaybePresent] for an item that was digested
 // before. A digest of another protocol, seed or key is ErrItem.
-func (f *Filter) MaybePresentDigest(d Digest) (bool, error) {
+func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 	if err := f.open(); err != nil {
 		return false, err
 	}
 	if err := f.scheme.checkDigest(d); err != nil {
 		return false, err
+	}
+	if f.mapping != nil {
+		defer runtime.KeepAlive(f.mapping)
+		defer recoverFault(mapping.Guard(), &err)
 	}
 	return f.hasDigest(d.words), nil
 }
@@ -141,22 +156,33 @@ func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx contex
 
 // PackedBits returns a copy of the filter's bits: bit 0 is the least
 // significant of byte 0, the unused high bits of the last byte are zero. For
-// a nil or zero Filter it is nil.
+// a nil or zero Filter it is nil, and so it is if a mapped file has become
+// shorter.
 func (f *Filter) PackedBits() []byte {
 	if f.open() != nil {
 		return nil
 	}
-	return append(make([]byte, 0, len(f.bits)), f.bits...)
+	packed := make([]byte, len(f.bits))
+	if f.mapping == nil {
+		copy(packed, f.bits)
+	} else if _, err := f.mapping.ReadAt(packed, headerSize); err != nil {
+		return nil
+	}
+	return packed
 }
 
 // ones counts the bits that are set, and for the v2 protocols how many
 // blocks have how many.
-func (f *Filter) ones() (total uint64, blocks [blockBits + 1]uint64) {
+func (f *Filter) ones() (total uint64, blocks [blockBits + 1]uint64, err error) {
+	if f.mapping != nil {
+		defer runtime.KeepAlive(f.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
 	if f.scheme.derive != deriveBlock {
 		for _, b := range f.bits {
 			total += uint64(bits.OnesCount8(b))
 		}
-		return total, blocks
+		return total, blocks, nil
 	}
 	for at := 0; at < len(f.bits); at += blockBits / 8 {
 		ones := 0
@@ -166,5 +192,5 @@ func (f *Filter) ones() (total uint64, blocks [blockBits + 1]uint64) {
 		total += uint64(ones)
 		blocks[ones]++
 	}
-	return total, blocks
+	return total, blocks, nil
 }

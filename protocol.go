@@ -221,21 +221,29 @@ func (p *protocol) checkItem(item []byte) error {
 type scheme struct {
 	*protocol
 	which  Protocol
-	id     uint64          // equal for equal protocol, seed and key, whatever m and k
-	seed   []byte          // for show; the prefix is what is hashed
-	keyed  bool            // start holds a key
-	prefix []byte          // what every frame begins with
-	start  *digest.BLAKE2b // the state to start from: personalisation, key block; a pointer, which fmt does not follow
+	id     uint64 // equal for equal protocol, seed and key, whatever m and k
+	seed   []byte // for show; the prefix is what is hashed
+	keyed  bool   // start holds a key
+	prefix []byte // what every frame begins with
+	hidden *hidden
+}
+
+// hidden is what must not be printed, behind a pointer that fmt does not follow.
+type hidden struct {
+	key   []byte
+	start digest.BLAKE2b // the state that digests start from: personalisation, key block
 }
 
 // newScheme expects a checked configuration, with Bits and Hashes resolved if
 // the protocol's frame holds them.
 func newScheme(c Config) *scheme {
 	p := &protocols[c.Protocol]
-	s := &scheme{protocol: p, which: c.Protocol, seed: append([]byte(nil), c.Seed...), keyed: c.Key != nil, prefix: p.prefix(c)}
+	s := &scheme{protocol: p, which: c.Protocol, seed: append([]byte(nil), c.Seed...), keyed: c.Key != nil, prefix: p.prefix(c), hidden: new(hidden)}
+	if s.keyed {
+		s.hidden.key = append([]byte{}, c.Key...)
+	}
 	if p.hash != hashSHA256 {
-		start := digest.NewBLAKE2b(p.hash.size(), c.Key, p.personal)
-		s.start = &start
+		s.hidden.start = digest.NewBLAKE2b(p.hash.size(), c.Key, p.personal)
 	}
 	// No frame of a v2 protocol begins so: FE is no seed's length.
 	id := digest.NewBLAKE2b(32, c.Key, "")
@@ -248,6 +256,14 @@ func newScheme(c Config) *scheme {
 // plainScheme addresses the frozen set where the protocol has no single
 // digest for an item: sha256-v2 with an empty seed (SPEC.md, section 4).
 var plainScheme = newScheme(Config{})
+
+// setScheme is the scheme of the digests that address the frozen set.
+func (s *scheme) setScheme() *scheme {
+	if s.derive == deriveBlock {
+		return s
+	}
+	return plainScheme
+}
 
 // head appends what precedes the item in its frame i.
 func (s *scheme) head(dst []byte, i, itemLen int) []byte {
@@ -293,7 +309,7 @@ func (s *scheme) digest(item []byte, i int) (w [4]uint64) {
 	var buf [256]byte
 	head := s.head(buf[:0], i, len(item))
 	if s.hash != hashSHA256 {
-		d := *s.start
+		d := s.hidden.start
 		d.Write(head)
 		d.Write(item)
 		d.Write(s.tail(buf[:0], i))

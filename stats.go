@@ -31,7 +31,10 @@ func (f *Filter) Stats() (Stats, error) {
 	if err := f.open(); err != nil {
 		return Stats{}, err
 	}
-	ones, blocks := f.ones()
+	ones, blocks, err := f.ones()
+	if err != nil {
+		return Stats{}, err
+	}
 	s := Stats{
 		Protocol:       f.scheme.which,
 		Keyed:          f.scheme.keyed,
@@ -62,7 +65,7 @@ func (s *Snapshot) Stats() (Stats, error) {
 		return Stats{}, err
 	}
 	stats, err := s.filter.Stats()
-	stats.SetBytes = uint64(len(s.set.index) + len(s.set.data))
+	stats.SetBytes = uint64(len(s.set.index)) + s.set.size
 	return stats, err
 }
 

@@ -1,0 +1,651 @@
+package bloom
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/b1cc2673/bloom/internal/mapping"
+)
+
+// Files: writing, saving, opening and reading them. format.go has their form.
+
+// header describes the filter as a file of its own, or as part of one.
+func (f *Filter) header(kind uint8) header {
+	return header{kind: kind, protocol: f.scheme.which, k: f.k, seed: f.scheme.seed, keyed: f.scheme.keyed, m: f.m, n: f.n, filter: f.digest}
+}
+
+// headerOf makes or returns the header of a snapshot. One that was built in
+// memory has it made at the first call, for a pass of SHA-256 over the set.
+func (s *Snapshot) headerOf() *header {
+	s.file.once.Do(func() {
+		if s.file.header != nil {
+			return
+		}
+		h := s.filter.header(kindSnapshot)
+		h.setBytes = s.set.size
+		h.index, h.set = sectionDigest(s.set.index), sectionDigest(s.set.data)
+		if h.keyed {
+			h.keyCheck = h.seal(s.filter.scheme.hidden.start)
+		}
+		s.file.header = &h
+	})
+	return s.file.header
+}
+
+// Identity is the SHA-256 of the file's header, which holds digests of all
+// sections: it covers protocol, m, k, seed, records and, through the seal,
+// the key. Two snapshots are equal, byte for byte, where their identities are.
+// The first call for a snapshot that was built in memory reads all of it.
+// Errors: ErrClosed.
+func (s *Snapshot) Identity() ([sha256.Size]byte, error) {
+	if err := s.open(); err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	return s.headerOf().sum(), nil
+}
+
+// Identity is the identity of the filter's own file. Errors: ErrClosed.
+func (f *Filter) Identity() ([sha256.Size]byte, error) {
+	if err := f.open(); err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	h := f.sealedHeader()
+	return h.sum(), nil
+}
+
+func (f *Filter) sealedHeader() header {
+	h := f.header(kindFilter)
+	if h.keyed {
+		h.keyCheck = h.seal(f.scheme.hidden.start)
+	}
+	return h
+}
+
+// A file is what a snapshot keeps of where it came from, and of being open.
+type file struct {
+	once    sync.Once
+	header  *header          // made at first need, or read
+	source  io.ReaderAt      // of the whole file; nil: built or read into memory
+	mapping *mapping.Mapping // that source is; nil: a reader
+	closed  atomic.Bool
+}
+
+// Close makes every further call answer with ErrClosed. Calls that are under
+// way end as they would have; what was mapped goes when nothing refers to it
+// any more, so that Close never races a lookup, and a snapshot that is
+// dropped without Close leaks nothing. Closing again does nothing. A filter
+// that [Snapshot.Filter] gave stays open. Error: ErrClosed for a nil or zero
+// Snapshot.
+func (s *Snapshot) Close() error {
+	if s == nil || s.filter == nil {
+		return s.open()
+	}
+	s.file.closed.Store(true)
+	return nil
+}
+
+// OpenOptions say how a file is opened. The zero value is good for any file
+// without a key. Printing it does not show the key.
+type OpenOptions struct {
+	Key []byte // the secret of a file that was made with one; nil: none
+
+	// Mapped leaves filter and index in the mapping, too, where they are
+	// shared between processes and opened in no time whatever their size.
+	// The price: they are not verified when opened, so that later or earlier
+	// damage to the filter can make a member be missed until [Snapshot.Verify]
+	// is called. Where files cannot be mapped they are read as without it.
+	Mapped bool
+
+	// MaxMemory is how many bytes opening may allocate for what the file
+	// holds: filter and index, for [Read] all of it. A file that would take
+	// more is ErrTooLarge. 0: no limit but the file's own size.
+	MaxMemory uint64
+}
+
+// String shows all fields but the key.
+func (o OpenOptions) String() string {
+	return fmt.Sprintf("{Key:%s Mapped:%t MaxMemory:%d}", Config{Key: o.Key}.secret(), o.Mapped, o.MaxMemory)
+}
+
+// Format prints String's text under every verb.
+func (o OpenOptions) Format(f fmt.State, verb rune) { fmt.Fprint(f, o.String()) }
+
+// LogValue implements [slog.LogValuer] without the key.
+func (o OpenOptions) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// MarshalJSON writes the fields, a key as an empty one, as a Config does.
+func (o OpenOptions) MarshalJSON() ([]byte, error) {
+	type plain OpenOptions
+	if o.Key != nil {
+		o.Key = []byte{}
+	}
+	return json.Marshal(plain(o))
+}
+
+func (o OpenOptions) allow(n uint64) error {
+	if o.MaxMemory != 0 && n > o.MaxMemory {
+		return fmt.Errorf("%w: opening takes %d bytes; MaxMemory is %d", ErrTooLarge, n, o.MaxMemory)
+	}
+	return nil
+}
+
+// A sectionWriter writes sections and counts what was written.
+type sectionWriter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (w *sectionWriter) write(b []byte) {
+	if w.err != nil || len(b) == 0 {
+		return
+	}
+	n, err := w.w.Write(b)
+	w.n += int64(n)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	w.err = err
+}
+
+func (w *sectionWriter) pad() {
+	if rest := w.n % sectionAlign; rest != 0 {
+		w.write(make([]byte, sectionAlign-rest))
+	}
+}
+
+// A section is bytes of a file: held, or in a source that is verified by the
+// section's digest when it is copied.
+type section struct {
+	held   []byte
+	source io.ReaderAt
+	at     int64
+	size   uint64
+	digest [sha256.Size]byte
+}
+
+// section writes the section and appends the checks of its chunks.
+func (w *sectionWriter) section(s section, checks *[]byte) {
+	if s.source == nil {
+		for i := range (len(s.held) + sectionChunk - 1) / sectionChunk {
+			w.write(chunk(s.held, i))
+		}
+		*checks = appendChecks(*checks, s.held)
+		return
+	}
+	sum := sha256.New()
+	buf := make([]byte, min(s.size, sectionChunk))
+	for done := uint64(0); done < s.size && w.err == nil; {
+		b := buf[:min(s.size-done, sectionChunk)]
+		if err := readFullAt(s.source, b, s.at+int64(done)); err != nil {
+			w.err = fmt.Errorf("bloom: reading the snapshot: %w", err)
+			return
+		}
+		chunkSum := sha256.Sum256(b)
+		sum.Write(chunkSum[:])
+		*checks = appendChecks(*checks, b)
+		w.write(b)
+		done += uint64(len(b))
+	}
+	if w.err == nil && [sha256.Size]byte(sum.Sum(nil)) != s.digest {
+		w.err = fmt.Errorf("%w: what was written is not what the header says: a section has changed", ErrCorrupt)
+	}
+}
+
+// WriteTo writes the snapshot in the form of SPEC.md, section 5: the bytes
+// depend on nothing but the records and the resolved configuration. It returns
+// how many bytes were written, and the writer's error. Bytes that are not held
+// in memory are verified on the way; if they have changed the error is
+// ErrCorrupt, and what was written is of no use.
+func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	if err := s.open(); err != nil {
+		return 0, err
+	}
+	h := s.headerOf()
+	l, _ := h.layout()
+	src := s.file.source
+	out := sectionWriter{w: w}
+	var checks, ignored []byte
+	out.write(h.append(nil))
+	out.section(section{s.filter.bits, src, headerSize, l.filter, h.filter}, &checks)
+	out.pad()
+	out.section(section{s.set.index, src, int64(l.index), l.indexLen, h.index}, &checks)
+	out.pad()
+	out.write(checks)
+	out.pad()
+	out.section(section{s.set.data, src, int64(l.buckets), h.setBytes, h.set}, &ignored)
+	return out.n, out.err
+}
+
+// WriteTo writes the filter alone, as [Snapshot.WriteTo] writes a snapshot.
+func (f *Filter) WriteTo(w io.Writer) (int64, error) {
+	if err := f.open(); err != nil {
+		return 0, err
+	}
+	h := f.sealedHeader()
+	out := sectionWriter{w: w}
+	var checks []byte
+	bits := section{held: f.bits, size: uint64(len(f.bits)), digest: f.digest}
+	if f.mapping != nil {
+		bits.source, bits.at = f.mapping, headerSize // the filter is the first section in every file
+	}
+	out.write(h.append(nil))
+	out.section(bits, &checks)
+	out.pad()
+	out.write(checks)
+	return out.n, out.err
+}
+
+// Save writes the snapshot to a file, atomically and durably: after a crash
+// at any instant path is the old file or the new one, whole. It writes a
+// temporary file beside path, syncs it, renames it and syncs the folder. A
+// file that is replaced hands on its permissions; a symbolic link is followed.
+func (s *Snapshot) Save(path string) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	return save(path, func(w io.Writer) error {
+		_, err := s.WriteTo(w)
+		return err
+	})
+}
+
+// Save writes the filter alone to a file, as [Snapshot.Save] does.
+func (f *Filter) Save(path string) error {
+	if err := f.open(); err != nil {
+		return err
+	}
+	return save(path, func(w io.Writer) error {
+		_, err := f.WriteTo(w)
+		return err
+	})
+}
+
+// save puts what write writes in place of path.
+func save(path string, write func(w io.Writer) error) (err error) {
+	defer func() {
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			err = fmt.Errorf("bloom: saving: %w", err)
+		}
+	}()
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	t, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			t.Close()
+			os.Remove(t.Name())
+		}
+	}()
+	if old, err := os.Stat(path); err == nil {
+		if err := t.Chmod(old.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if err := write(t); err != nil {
+		return err
+	}
+	if err := t.Sync(); err != nil {
+		return err
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(t.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// createBeside creates a file beside path that no path of a user's names,
+// with the permissions that the process gives to new files.
+func createBeside(path string) (*os.File, error) {
+	for range 100 {
+		name := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32())
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, os.ErrExist) {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("no free name for a temporary file beside %s", path)
+}
+
+// syncFolder makes a rename last.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" || runtime.GOOS == "plan9" {
+		return nil // folders cannot be synced there
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return errors.Join(err, d.Close())
+}
+
+// readFullAt fills b, whatever a reader makes of the rules of io.ReaderAt. An
+// early end is ErrCorrupt.
+func readFullAt(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case n < 0 || n > len(b):
+		return fmt.Errorf("the reader says it read %d of %d bytes", n, len(b))
+	case err == nil || err == io.EOF || err == io.ErrUnexpectedEOF:
+		return fmt.Errorf("%w: %d of %d bytes at %d: %w", ErrCorrupt, n, len(b), at, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// readHeader reads and checks the header of a file of size bytes.
+func readHeader(r io.ReaderAt, size int64, kind uint8, o OpenOptions) (h header, err error) {
+	if size < 0 {
+		return h, fmt.Errorf("%w: a file of %d bytes", ErrCorrupt, size)
+	}
+	b := make([]byte, min(size, headerSize))
+	if err := readFullAt(r, b, 0); err != nil {
+		return h, fmt.Errorf("bloom: reading the header: %w", err)
+	}
+	if h, err = parseHeader(b); err != nil {
+		return h, err
+	}
+	if err := h.is(kind); err != nil {
+		return h, err
+	}
+	if l, _ := h.layout(); l.total != uint64(size) {
+		return h, fmt.Errorf("%w: %d bytes, and the header says %d", ErrCorrupt, size, l.total)
+	}
+	return h, h.unseal(o.Key)
+}
+
+func (h *header) is(kind uint8) error {
+	names := map[uint8]string{kindSnapshot: "a snapshot", kindFilter: "a filter alone"}
+	if h.kind != kind {
+		return fmt.Errorf("%w: this is %s, not %s", ErrVersion, names[h.kind], names[kind])
+	}
+	return nil
+}
+
+// newFilter returns the filter that the header describes, without its bits.
+func (h *header) newFilter(key []byte) *Filter {
+	cfg := Config{Protocol: h.protocol, Bits: h.m, Hashes: h.k, Seed: h.seed, Key: key}
+	return &Filter{scheme: newScheme(cfg), m: h.m, k: h.k, n: h.n, digest: h.filter}
+}
+
+// newSet returns the set that the header describes, without its sections.
+func (h *header) newSet(f *Filter) frozenSet {
+	set := newFrozenSet(h.n, f.salt())
+	set.scheme, set.size = f.scheme.setScheme(), h.setBytes
+	return set
+}
+
+// loadSection reads a section chunk by chunk, on all cores, and compares each
+// with its check.
+func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) {
+	if size > math.MaxInt {
+		return nil, fmt.Errorf("%w: a section of %d bytes", ErrTooLarge, size)
+	}
+	data := make([]byte, size)
+	errs := make([]error, len(checks)/4)
+	parallel(len(errs), func(i int) {
+		b := chunk(data, i)
+		if errs[i] = readFullAt(r, b, int64(at)+int64(i)*sectionChunk); errs[i] == nil &&
+			crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(checks[4*i:]) {
+			errs[i] = fmt.Errorf("%w: checksum of %d bytes at %d", ErrCorrupt, len(b), at+uint64(i)*sectionChunk)
+		}
+	})
+	for _, err := range errs { // the first, so that it does not depend on timing
+		if err != nil {
+			return nil, fmt.Errorf("bloom: reading: %w", err)
+		}
+	}
+	return data, nil
+}
+
+// zeros checks the padding between sections.
+func zeros(r io.ReaderAt, from, to uint64) error {
+	b := make([]byte, to-from)
+	if err := readFullAt(r, b, int64(from)); err != nil {
+		return fmt.Errorf("bloom: reading: %w", err)
+	}
+	for _, x := range b {
+		if x != 0 {
+			return fmt.Errorf("%w: padding before %d is not zero", ErrCorrupt, to)
+		}
+	}
+	return nil
+}
+
+// openFilter opens the filter section of a file, mapped or loaded.
+func openFilter(r io.ReaderAt, m *mapping.Mapping, h *header, o OpenOptions) (f *Filter, checks []byte, err error) {
+	l, _ := h.layout()
+	f = h.newFilter(o.Key)
+	if m != nil && o.Mapped {
+		f.mapping, f.bits = m, m.Bytes()[headerSize:headerSize+l.filter]
+		return f, nil, nil
+	}
+	if err := o.allow(l.filter + l.indexLen + l.checksLen); err != nil {
+		return nil, nil, err
+	}
+	checks = make([]byte, l.checksLen)
+	if err := readFullAt(r, checks, int64(l.checks)); err != nil {
+		return nil, nil, fmt.Errorf("bloom: reading: %w", err)
+	}
+	if err := zeros(r, headerSize+l.filter, l.index); err != nil {
+		return nil, nil, err
+	}
+	if f.bits, err = loadSection(r, headerSize, l.filter, checks[:4*l.filterChunks]); err != nil {
+		return nil, nil, err
+	}
+	return f, checks[4*l.filterChunks:], f.checkSpare()
+}
+
+// checkSpare refuses bits beyond m.
+func (f *Filter) checkSpare() error {
+	if f.m%8 != 0 && f.bits[len(f.bits)-1]>>(f.m%8) != 0 {
+		return fmt.Errorf("%w: bits beyond m = %d are set", ErrCorrupt, f.m)
+	}
+	return nil
+}
+
+// openSnapshot opens a snapshot behind a reader, or in a mapping, which then
+// is the reader.
+func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) (*Snapshot, error) {
+	h, err := readHeader(r, size, kindSnapshot, o)
+	if err != nil {
+		return nil, err
+	}
+	l, _ := h.layout()
+	f, checks, err := openFilter(r, m, &h, o)
+	if err != nil {
+		return nil, err
+	}
+	set := h.newSet(f)
+	set.source, set.at = r, int64(l.buckets)
+	if m != nil {
+		set.data = m.Bytes()[l.buckets:l.total:l.total]
+	}
+	if m != nil && o.Mapped {
+		set.index = m.Bytes()[l.index : l.index+l.indexLen]
+	} else {
+		if set.index, err = loadSection(r, l.index, l.indexLen, checks); err != nil {
+			return nil, err
+		}
+		if err := set.checkIndex(); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(zeros(r, l.index+l.indexLen, l.checks), zeros(r, l.checks+l.checksLen, l.buckets)); err != nil {
+			return nil, err
+		}
+	}
+	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: r, mapping: m}}, nil
+}
+
+// mapFile opens path and maps it, where that can be done; else the file
+// stays open until nothing refers to it any more.
+func mapFile(path string) (r io.ReaderAt, m *mapping.Mapping, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("bloom: opening: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, 0, fmt.Errorf("bloom: opening: %w", err)
+	}
+	if m, err := mapping.Open(f, info.Size()); err == nil {
+		return m, m, info.Size(), f.Close()
+	}
+	return f, nil, info.Size(), nil
+}
+
+// Open opens a saved snapshot. It verifies header, filter and index and holds
+// them on the heap; the records stay in the file, mapped where the system can
+// do that, and are verified when they decide: a bucket's head before every
+// answer that follows a "maybe", the records' bytes before "duplicate".
+//
+// A file that is cut short while it is open makes lookups return errors.
+// Replacing it, as [Snapshot.Save] does, leaves what is open as it was;
+// whoever writes into it changes what lookups find, or makes them fail.
+//
+// Errors: ErrVersion for what is not a snapshot of a known format and
+// protocol; ErrCorrupt; ErrKey for a missing, superfluous or wrong key;
+// ErrTooLarge; and those of the file system.
+func Open(path string, o OpenOptions) (*Snapshot, error) {
+	r, m, size, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return openSnapshot(r, m, size, o)
+}
+
+// OpenReaderAt is [Open] for the size bytes behind any reader, such as an
+// embedded file or a part of a larger one. The reader must allow reads at the
+// same time, as io.ReaderAt says. A lookup whose item the filter admits reads
+// one bucket, in one read or two, into memory of its own; others read
+// nothing. Mapped has no effect. Errors of the reader are wrapped.
+func OpenReaderAt(r io.ReaderAt, size int64, o OpenOptions) (*Snapshot, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: nil reader", ErrConfig)
+	}
+	return openSnapshot(r, nil, size, o)
+}
+
+// OpenFilter opens a filter that [Filter.Save] wrote. It verifies the filter
+// and holds it on the heap, unless o says Mapped. Errors: as for [Open].
+func OpenFilter(path string, o OpenOptions) (*Filter, error) {
+	r, m, size, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHeader(r, size, kindFilter, o)
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := openFilter(r, m, &h, o)
+	return f, err
+}
+
+// readAll reads a whole file of one kind from a stream, not a byte more, and
+// believes no length before the bytes are there.
+func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err error) {
+	if r == nil {
+		return h, nil, fmt.Errorf("%w: nil reader", ErrConfig)
+	}
+	data = make([]byte, headerSize)
+	n, err := io.ReadFull(r, data)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return h, nil, fmt.Errorf("bloom: reading: %w", err)
+	}
+	if h, err = parseHeader(data[:n]); err != nil {
+		return h, nil, err
+	}
+	if err := errors.Join(h.is(kind), h.unseal(o.Key)); err != nil {
+		return h, nil, err
+	}
+	l, _ := h.layout()
+	if err := o.allow(l.total); err != nil {
+		return h, nil, err
+	}
+	if l.total > math.MaxInt {
+		return h, nil, fmt.Errorf("%w: %d bytes do not fit in memory", ErrTooLarge, l.total)
+	}
+	for total := int(l.total); len(data) < total; {
+		if len(data) == cap(data) { // as much again as came, and never more than is to come
+			data = append(make([]byte, 0, min(total, max(2*len(data), sectionChunk))), data...)
+		}
+		n, err := io.ReadFull(r, data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return h, nil, fmt.Errorf("%w: %d of %d bytes: %w", ErrCorrupt, len(data), total, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return h, nil, fmt.Errorf("bloom: reading: %w", err)
+		}
+	}
+	return h, data, nil
+}
+
+// Read reads a snapshot from a stream into memory and verifies everything,
+// which takes about as long as building it did. What follows the snapshot in
+// the stream is left unread; it reads in small pieces and large ones, so a
+// slow stream wants a buffer. Lookups then verify nothing and allocate
+// nothing. Mapped has no effect.
+//
+// Errors: as for [Open]; those of the reader are wrapped.
+func Read(r io.Reader, o OpenOptions) (*Snapshot, error) {
+	h, data, err := readAll(r, kindSnapshot, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSnapshot(bytes.NewReader(data), nil, int64(len(data)), OpenOptions{Key: o.Key})
+	if err != nil {
+		return nil, err
+	}
+	l, _ := h.layout()
+	s.set.data = data[l.buckets:l.total:l.total]
+	if err := s.verify(context.Background(), production); err != nil {
+		return nil, err
+	}
+	// From here on the one copy of everything is in data.
+	s.filter.bits = data[headerSize : headerSize+l.filter : headerSize+l.filter]
+	s.set.index = data[l.index : l.index+l.indexLen : l.index+l.indexLen]
+	s.set.held, s.set.source, s.file.source = true, nil, nil
+	return s, nil
+}
+
+// ReadFilter reads a filter from a stream, as [Read] reads a snapshot.
+func ReadFilter(r io.Reader, o OpenOptions) (*Filter, error) {
+	h, data, err := readAll(r, kindFilter, o)
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := openFilter(bytes.NewReader(data), nil, &h, OpenOptions{Key: o.Key})
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Verify()
+}
