@@ -43,6 +43,7 @@
 package bloom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -74,9 +75,10 @@ type Snapshot struct {
 // reach, or a nil sequence; ErrItem for a record that the protocol does not
 // admit, with its place in the sequence from 0; ErrTooLarge for more records
 // than the protocol admits, repeats included, or for more than 16 GiB (1 GiB
-// on 32-bit machines) of records, each counted with 36 bytes, and filter.
+// on 32-bit machines) of records, each counted with 36 bytes, and filter. A
+// [Builder] takes more.
 func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error) {
-	b, err := newBuilder(cfg)
+	b, err := NewBuilder(cfg, BuildOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error
 			return nil, err
 		}
 	}
-	return b.build()
+	return b.Snapshot(context.Background())
 }
 
 // A Result says how far a lookup came and what it found.

@@ -222,7 +222,7 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("%v: %v", cfg, err)
 		}
 	}
-	b, err := newBuilder(Config{})
+	b, err := NewBuilder(Config{}, BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,12 +73,12 @@ func TestPartEdges(t *testing.T) {
 		some := entries[:n]
 		s := sorter{}
 		for _, e := range some {
-			s.piles[e.words[0]>>56].add(e)
+			s.add(&s.piles[e.words[0]>>56], e)
 		}
 		parts := make([]part, 256)
 		total := uint64(0)
 		for i := range parts {
-			parts[i] = sortPile(s.piles[i], pileBits)
+			parts[i] = sortPile(s.piles[i], pileBits, new(scratch))
 			total += parts[i].count
 		}
 		many, one := newFrozenSet(total, 42), fabricated(slices.Clone(some))

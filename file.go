@@ -259,7 +259,7 @@ func (s *Snapshot) Save(path string) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	return save(path, func(w io.Writer) error {
+	return save(path, func(w *os.File) error {
 		_, err := s.WriteTo(w)
 		return err
 	})
@@ -270,14 +270,14 @@ func (f *Filter) Save(path string) error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	return save(path, func(w io.Writer) error {
+	return save(path, func(w *os.File) error {
 		_, err := f.WriteTo(w)
 		return err
 	})
 }
 
 // save puts what write writes in place of path.
-func save(path string, write func(w io.Writer) error) (err error) {
+func save(path string, write func(f *os.File) error) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			err = fmt.Errorf("bloom: saving: %w", err)

@@ -205,15 +205,19 @@ func (p *protocol) checkHashes(k int) error {
 
 func (p *protocol) checkItem(item []byte) error {
 	if n := uint64(len(item)); n < p.leastItem || n > p.mostItem {
-		if p.leastItem == p.mostItem {
-			return fmt.Errorf("%w: %d bytes; %s takes exactly %d", ErrItem, n, p.name, p.mostItem)
-		}
-		return fmt.Errorf("%w: %d bytes; %s takes at most %d", ErrItem, n, p.name, p.mostItem)
+		return p.lengthError(n)
 	}
 	if p.text && !utf8.Valid(item) {
 		return fmt.Errorf("%w: not UTF-8, which %s asks for", ErrItem, p.name)
 	}
 	return nil
+}
+
+func (p *protocol) lengthError(n uint64) error {
+	if p.leastItem == p.mostItem {
+		return fmt.Errorf("%w: %d bytes; %s takes exactly %d", ErrItem, n, p.name, p.mostItem)
+	}
+	return fmt.Errorf("%w: %d bytes; %s takes at most %d", ErrItem, n, p.name, p.mostItem)
 }
 
 // A scheme is a protocol with its seed, its key and, where they are part of

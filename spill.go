@@ -1,0 +1,390 @@
+package bloom
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"runtime"
+)
+
+// Building larger than memory: piles that are full are sorted and appended to
+// one temporary file, a run at a time; a k-way merge of the runs then is the
+// same sorted sequence as in memory, and is read three times: to count what
+// is left without duplicates, to make filter and index, to make the buckets.
+
+// A spill is the temporary file.
+type spill struct {
+	f    *os.File
+	gone bool // removed already: the system frees it when it is closed
+	runs []run
+	size int64
+}
+
+type run struct{ start, end int64 }
+
+func newSpill(folder string) (*spill, error) {
+	f, err := os.CreateTemp(folder, "bloom-*.spill")
+	if err != nil {
+		return nil, err
+	}
+	// Where an open file can be removed, not even a crash leaves it behind.
+	return &spill{f: f, gone: os.Remove(f.Name()) == nil}, nil
+}
+
+func (s *spill) close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.f.Close()
+	if !s.gone {
+		err = errors.Join(err, os.Remove(s.f.Name()))
+	}
+	if err != nil {
+		err = fmt.Errorf("bloom: removing the temporary file: %w", err)
+	}
+	return err
+}
+
+// spillPiles appends all that is on the piles as one run.
+func (b *Builder) spillPiles() (err error) {
+	b.dispatch()
+	b.working.Wait()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("bloom: spilling: %w", err)
+		}
+	}()
+	if b.spill == nil {
+		if b.spill, err = newSpill(b.o.Folder); err != nil {
+			return err
+		}
+	}
+	s := b.spill
+	start := s.size
+	work := make([]scratch, runtime.GOMAXPROCS(0))
+	parts := make([]part, len(work))
+	for first := 0; first < 1<<pileBits; first += len(parts) {
+		n := min(len(parts), 1<<pileBits-first)
+		parallel(n, func(i int) {
+			p := b.takePile(first + i)
+			parts[i] = sortPile(p, pileBits, &work[i])
+			work[i].out = parts[i].data
+			spare := b.sorters[i%len(b.sorters)]
+			for _, chunk := range p {
+				if cap(chunk) == chunkBytes {
+					spare.keep(chunk)
+				}
+			}
+		})
+		for _, p := range parts[:n] {
+			if _, err := s.f.WriteAt(p.data, s.size); err != nil {
+				return err
+			}
+			s.size += int64(len(p.data))
+		}
+	}
+	s.runs = append(s.runs, run{start, s.size})
+	b.held = 0
+	return nil
+}
+
+// keep takes back a chunk that is empty again.
+func (s *sorter) keep(chunk []byte) {
+	s.mu.Lock()
+	s.spare = append(s.spare, chunk[:0])
+	s.mu.Unlock()
+}
+
+// A runReader reads the records of a run in order.
+type runReader struct {
+	r         io.ReaderAt
+	next, end int64
+	buf       []byte // read and not yet used up
+	space     []byte
+	entry     entry // the current record; its bytes are in space
+}
+
+// advance goes on to the next record. ok is false at the run's end.
+func (r *runReader) advance() (ok bool, err error) {
+	want := recordOverhead
+	for {
+		if len(r.buf) >= recordOverhead {
+			want = recordOverhead + int(binary.LittleEndian.Uint32(r.buf[32:]))
+		} else if len(r.buf) == 0 && r.next == r.end {
+			return false, nil
+		}
+		if len(r.buf) >= want {
+			r.entry, r.buf = readEntry(r.buf)
+			return true, nil
+		}
+		if len(r.space) < want {
+			r.space = make([]byte, want)
+		}
+		kept := copy(r.space, r.buf)
+		n := int(min(r.end-r.next, int64(len(r.space)-kept)))
+		if err := readFullAt(r.r, r.space[kept:kept+n], r.next); err != nil {
+			return false, err
+		}
+		if n == 0 {
+			return false, fmt.Errorf("%w: the temporary file has changed", ErrCorrupt)
+		}
+		r.next += int64(n)
+		r.buf = r.space[:kept+n]
+	}
+}
+
+// readers is a heap of runs, the one with the least record first.
+type readers []*runReader
+
+func (r readers) Len() int           { return len(r) }
+func (r readers) Less(i, j int) bool { return compareEntries(r[i].entry, r[j].entry) < 0 }
+func (r readers) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *readers) Push(any)          { panic("bloom: nothing is pushed") }
+func (r *readers) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}
+
+// merged calls yield for all records of the spill in canonical order, each
+// once. A record's bytes are good until the next.
+func (b *Builder) merged(ctx context.Context, yield func(entry) bool) error {
+	var h readers
+	size := min(max(b.o.Memory/4/uint64(len(b.spill.runs)), 4<<10), 1<<20)
+	for _, run := range b.spill.runs {
+		r := &runReader{r: b.spill.f, next: run.start, end: run.end, space: make([]byte, size)}
+		ok, err := r.advance()
+		if err != nil {
+			return err
+		}
+		if ok {
+			h = append(h, r)
+		}
+	}
+	heap.Init(&h)
+	var last entry
+	for count := 0; len(h) > 0; count++ {
+		if count%(1<<12) == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		e := h[0].entry
+		if count == 0 || e.words != last.words || !bytes.Equal(e.record, last.record) {
+			if !yield(e) {
+				return nil
+			}
+			last.words, last.record = e.words, append(last.record[:0], e.record...)
+		}
+		ok, err := h[0].advance()
+		if err != nil {
+			return err
+		}
+		if ok {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+	return nil
+}
+
+// A chunkWriter writes a section from its begin to its end, chunk by chunk,
+// and takes checks and digest of it.
+type chunkWriter struct {
+	w      io.WriterAt
+	at     int64
+	buf    []byte // of the chunk under way
+	size   uint64
+	sum    hashState
+	checks []byte
+	err    error
+}
+
+// hashState is a running SHA-256.
+type hashState interface {
+	io.Writer
+	Sum([]byte) []byte
+}
+
+func newChunkWriter(w io.WriterAt, at uint64) *chunkWriter {
+	return &chunkWriter{w: w, at: int64(at), buf: make([]byte, 0, sectionChunk), sum: sha256.New()}
+}
+
+func (c *chunkWriter) write(b []byte) {
+	c.size += uint64(len(b))
+	for len(b) > 0 && c.err == nil {
+		n := min(len(b), sectionChunk-len(c.buf))
+		c.buf = append(c.buf, b[:n]...)
+		if b = b[n:]; len(c.buf) == sectionChunk {
+			c.flush()
+		}
+	}
+}
+
+func (c *chunkWriter) flush() {
+	if len(c.buf) == 0 || c.err != nil {
+		return
+	}
+	sum := sha256.Sum256(c.buf)
+	c.sum.Write(sum[:])
+	c.checks = binary.LittleEndian.AppendUint32(c.checks, crc32.Checksum(c.buf, castagnoli))
+	_, c.err = c.w.WriteAt(c.buf, c.at)
+	c.at += int64(len(c.buf))
+	c.buf = c.buf[:0]
+}
+
+// close ends the section and returns its digest.
+func (c *chunkWriter) close() (digest [sha256.Size]byte, err error) {
+	c.flush()
+	return [sha256.Size]byte(c.sum.Sum(nil)), c.err
+}
+
+// merge writes the snapshot of what was spilled to a file.
+func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
+	if b.failed = b.spillPiles(); b.failed != nil {
+		return b.failed
+	}
+	b.sorters, b.batch = nil, new(batch) // make room
+	n := uint64(0)
+	progress := func(stage string, done, total uint64) {
+		if done%(1<<16) == 0 || done == total {
+			b.o.Progress(stage, done, total)
+		}
+	}
+	if err := b.merged(ctx, func(entry) bool {
+		n++
+		progress("counting", n, 0)
+		return true
+	}); err != nil {
+		return err
+	}
+	cfg, err := b.cfg.Resolve(n)
+	if err != nil {
+		return err
+	}
+	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n}
+	if f.scheme.derive != deriveBlock && cfg.Bits/8 > b.limit {
+		return fmt.Errorf("%w: a filter of %d bytes, which %v holds in memory, passes %d", ErrTooLarge, cfg.Bits/8, cfg.Protocol, b.limit)
+	}
+	h := f.header(kindSnapshot)
+	l, _ := h.layout() // where the index begins does not depend on what is not known yet
+
+	// Filter and index rise with the records, both at once.
+	filter, index := newChunkWriter(w, headerSize), newChunkWriter(w, l.index)
+	set := newFrozenSet(n, 0)
+	set.scheme = b.set
+	done := uint64(0)
+	var arena, bucket []byte
+	var mergeErr error
+	records := func(stage string, see func(entry)) func(func(entry) bool) {
+		done = 0
+		return func(yield func(entry) bool) {
+			mergeErr = b.merged(ctx, func(e entry) bool {
+				done++
+				progress(stage, done, n)
+				see(e)
+				return yield(e)
+			})
+		}
+	}
+	bits := newBlockWriter(f, filter)
+	var offset [8]byte
+	index.write(offset[:])
+	set.eachBucket(records("filter", bits.add), 0, set.buckets, &arena, func(_ uint64, entries []entry) {
+		set.size += set.bucketSize(entries)
+		binary.LittleEndian.PutUint64(offset[:], set.size)
+		index.write(offset[:])
+	})
+	if mergeErr != nil {
+		return mergeErr
+	}
+	bits.close()
+	if f.digest, err = filter.close(); err != nil {
+		return err
+	}
+	h.filter = f.digest
+	if h.index, err = index.close(); err != nil {
+		return err
+	}
+	set.salt = f.salt()
+	h.setBytes = set.size
+	l, ok := h.layout()
+	if !ok {
+		return fmt.Errorf("%w: %d records and %d bytes of buckets", ErrTooLarge, n, set.size)
+	}
+
+	buckets := newChunkWriter(w, l.buckets)
+	first := uint64(0)
+	set.eachBucket(records("writing", func(entry) {}), 0, set.buckets, &arena, func(b uint64, entries []entry) {
+		bucket = set.appendBucket(bucket[:0], b, first, entries)
+		first += uint64(len(entries))
+		buckets.write(bucket)
+	})
+	if mergeErr != nil {
+		return mergeErr
+	}
+	if h.set, err = buckets.close(); err != nil {
+		return err
+	}
+	if h.keyed {
+		h.keyCheck = h.seal(f.scheme.hidden.start)
+	}
+	if _, err := w.WriteAt(append(filter.checks, index.checks...), int64(l.checks)); err != nil {
+		return err
+	}
+	_, err = w.WriteAt(h.append(nil), 0)
+	return err
+}
+
+// A blockWriter sets the bits of records that come in order. The v2 protocols
+// need one block at a time; the others hold their filter.
+type blockWriter struct {
+	f     *Filter
+	out   *chunkWriter
+	block uint64 // that f.bits is, for the v2 protocols
+}
+
+func newBlockWriter(f *Filter, out *chunkWriter) *blockWriter {
+	if f.scheme.derive == deriveBlock {
+		f.bits = make([]byte, blockBits/8)
+	} else {
+		f.bits = make([]byte, (f.m+7)/8)
+	}
+	return &blockWriter{f: f, out: out}
+}
+
+func (w *blockWriter) add(e entry) {
+	if w.f.scheme.derive != deriveBlock {
+		w.f.insert(e.record, e.words)
+		return
+	}
+	w.advance(block(e.words, w.f.m/blockBits))
+	for j := range w.f.k {
+		setBit(w.f.bits, pick(e.words, j))
+	}
+}
+
+// advance writes the blocks before b.
+func (w *blockWriter) advance(b uint64) {
+	for ; w.block < b; w.block++ {
+		w.out.write(w.f.bits)
+		clear(w.f.bits)
+	}
+}
+
+func (w *blockWriter) close() {
+	if w.f.scheme.derive == deriveBlock {
+		w.advance(w.f.m / blockBits)
+	} else {
+		w.out.write(w.f.bits)
+	}
+	w.f.bits = nil
+}
