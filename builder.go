@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
@@ -293,8 +294,8 @@ func (b *Builder) dispatch() {
 	})
 }
 
-// end makes every later call answer with ErrClosed, and returns the error
-// that the Builder has come to, if any.
+// end makes every later call answer with ErrClosed. Who gets no ErrClosed
+// from it owns what the Builder holds, and must discard it.
 func (b *Builder) end() error {
 	if b == nil || b.set == nil {
 		return fmt.Errorf("%w: nil or zero Builder", ErrClosed)
@@ -306,22 +307,24 @@ func (b *Builder) end() error {
 	}
 	b.ended = true
 	b.working.Wait()
-	return b.failed
+	return nil
+}
+
+// discard lets go of all records and removes the temporary file.
+func (b *Builder) discard() error {
+	b.sorters, b.batch.data, b.batch.ends = nil, nil, nil
+	err := b.spill.close()
+	b.spill = nil
+	return err
 }
 
 // Close ends the Builder and removes its temporary file. After Snapshot or
 // Save, and again, it does nothing.
 func (b *Builder) Close() error {
-	b.end()
-	if b == nil || b.set == nil {
+	if b.end() != nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sorters, b.batch = nil, new(batch)
-	err := b.spill.close()
-	b.spill = nil
-	return err
+	return b.discard()
 }
 
 // Snapshot ends the Builder and returns the snapshot of all records added, in
@@ -332,7 +335,10 @@ func (b *Builder) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := b.end(); err != nil {
 		return nil, err
 	}
-	defer b.Close()
+	defer b.discard()
+	if b.failed != nil {
+		return nil, b.failed
+	}
 	if b.spill != nil {
 		return nil, fmt.Errorf("%w: records were spilled at %d bytes of Memory; save them to a file", ErrTooLarge, b.o.Memory)
 	}
@@ -342,19 +348,22 @@ func (b *Builder) Snapshot(ctx context.Context) (*Snapshot, error) {
 // Save ends the Builder and writes the snapshot of all records added to a
 // file, as [Snapshot.Save] does: path is the old file or the new one, whole.
 // Errors: those of Snapshot, of the file system, and ctx's.
-func (b *Builder) Save(ctx context.Context, path string) error {
+func (b *Builder) Save(ctx context.Context, path string) (err error) {
 	if err := b.end(); err != nil {
 		return err
 	}
-	defer b.Close()
-	if b.spill == nil {
-		s, err := b.build(ctx)
-		if err != nil {
-			return err
-		}
-		return s.Save(path)
+	defer func() { err = errors.Join(err, b.discard()) }()
+	if b.failed != nil {
+		return b.failed
 	}
-	return save(path, func(f *os.File) error { return b.merge(ctx, f) })
+	if b.spill != nil {
+		return save(path, func(f *os.File) error { return b.merge(ctx, f) })
+	}
+	s, err := b.build(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Save(path)
 }
 
 // build makes the sections of what is on the piles.
@@ -368,7 +377,6 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 		b.dispatch()
 		b.working.Wait()
 	}
-	b.batch = new(batch)
 	parts := make([]part, 1<<topBits)
 	var sorted atomic.Uint64
 	parallel(len(parts), func(i int) {

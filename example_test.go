@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -80,6 +82,91 @@ func Example_hotSwap() {
 	r, _ := current.Load().LookupString("c")
 	fmt.Println(r.Duplicate)
 	// Output: true
+}
+
+// One process builds and saves, others open; a new version takes the place
+// of the old one in the file system and in memory while readers go on.
+func ExampleOpen() {
+	folder, err := os.MkdirTemp("", "bloom")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "revoked.bloom")
+
+	publish := func(serials ...string) {
+		s, err := bloom.New(bloom.Config{}, slices.Values(serials))
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := s.Save(path); err != nil { // the old file or the new one, never a mixture
+			log.Fatal(err)
+		}
+	}
+	var current atomic.Pointer[bloom.Snapshot]
+	reload := func() {
+		s, err := bloom.Open(path, bloom.OpenOptions{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		current.Store(s) // the old one needs no Close: it goes with its last reader
+	}
+
+	publish("serial 17")
+	reload()
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for range 1000 {
+				if r, err := current.Load().LookupString("serial 17"); err != nil || !r.Duplicate {
+					log.Fatal("missed a member: ", err)
+				}
+			}
+		})
+	}
+	publish("serial 17", "serial 18")
+	reload()
+	readers.Wait()
+
+	r, err := current.Load().LookupString("serial 18")
+	fmt.Println(r.Duplicate, err)
+	// Output: true <nil>
+}
+
+// Records that come from many goroutines, or do not fit in memory.
+func ExampleBuilder() {
+	folder, err := os.MkdirTemp("", "bloom")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+
+	b, err := bloom.NewBuilder(bloom.Config{}, bloom.BuildOptions{Memory: 256 << 20, Folder: folder})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	var sources sync.WaitGroup
+	for source := range 4 {
+		sources.Go(func() {
+			for i := range 1000 {
+				if err := b.AddString(fmt.Sprintf("source %d, record %d", source, i)); err != nil {
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+	sources.Wait()
+	path := filepath.Join(folder, "all.bloom")
+	if err := b.Save(context.Background(), path); err != nil {
+		log.Fatal(err)
+	}
+	s, err := bloom.Open(path, bloom.OpenOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.Len())
+	// Output: 4000
 }
 
 // Names of documents, kept beside the snapshot by ordinal.

@@ -249,10 +249,10 @@ func (c *chunkWriter) close() (digest [sha256.Size]byte, err error) {
 
 // merge writes the snapshot of what was spilled to a file.
 func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
-	if b.failed = b.spillPiles(); b.failed != nil {
-		return b.failed
+	if err := b.spillPiles(); err != nil {
+		return err
 	}
-	b.sorters, b.batch = nil, new(batch) // make room
+	b.sorters, b.batch.data, b.batch.ends = nil, nil, nil // make room
 	n := uint64(0)
 	progress := func(stage string, done, total uint64) {
 		if done%(1<<16) == 0 || done == total {
@@ -266,6 +266,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	}); err != nil {
 		return err
 	}
+	progress("counting", n, n)
 	cfg, err := b.cfg.Resolve(n)
 	if err != nil {
 		return err

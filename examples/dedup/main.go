@@ -3,7 +3,14 @@
 //
 // Usage:
 //
-//	go run ./examples/dedup -known PATH [-known PATH …] [flags] INCOMING …
+//	go run ./examples/dedup -known PATH [-known PATH …] [-save FILE] [flags] INCOMING …
+//	go run ./examples/dedup -snapshot FILE [flags] INCOMING …
+//
+// With -save the snapshot of the known documents is also kept in a file, and
+// -snapshot takes it from there instead of reading the documents again. The
+// file has their bytes and not their names: a duplicate's original is then
+// named FILE#N, the N-th record in the snapshot's own order, from 0. With -save
+// there may be no INCOMING.
 //
 // Each PATH and INCOMING is a file, or a folder that is walked to its depths.
 // A document is a whole file, an empty one too. With -lines it is a line of a
@@ -24,6 +31,8 @@
 //	-seed TEXT      public label of the filter, its bytes as they are
 //	-list N         name at most N duplicates and N repeats, 0: all (20)
 //	-json           one JSON object, for machines; it names all
+//	-save FILE      write the snapshot of the known documents
+//	-snapshot FILE  the known documents are those of a saved snapshot
 //
 // The filter's "no" makes a document definitely new. Its "maybe" makes it a
 // candidate, no more: the bytes of the known documents then decide whether it
@@ -40,7 +49,7 @@
 // In JSON, filter is a [bloom.Stats], and a name that is not UTF-8 has U+FFFD
 // where it is not.
 //
-// Dedup deletes and changes nothing. Who deletes by its report should mind
+// Dedup deletes and changes nothing but the FILE of -save. Who deletes by its report should mind
 // same_path: the incoming and the known tree may overlap, and then the
 // duplicate of a known document is that document.
 //
@@ -63,7 +72,8 @@ import (
 	"github.com/b1cc2673/bloom"
 )
 
-const usage = "usage: dedup -known PATH [-known PATH …] [flags] INCOMING …"
+const usage = `usage: dedup -known PATH [-known PATH …] [-save FILE] [flags] INCOMING …
+       dedup -snapshot FILE [flags] INCOMING …`
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -106,6 +116,8 @@ type options struct {
 	config   bloom.Config
 	list     int
 	json     bool
+	save     string // "": not asked for
+	snapshot string // "": not asked for
 }
 
 func parse(args []string) (*options, error) {
@@ -125,17 +137,28 @@ func parse(args []string) (*options, error) {
 	})
 	o.flags.IntVar(&o.list, "list", 20, "name at most `n` duplicates and n repeats, 0: all")
 	o.flags.BoolVar(&o.json, "json", false, "print one JSON object")
+	o.flags.StringVar(&o.save, "save", "", "write the snapshot of the known documents to `file`")
+	o.flags.StringVar(&o.snapshot, "snapshot", "", "`file` that -save wrote, in place of -known")
 	if err := o.flags.Parse(args); err != nil {
 		return o, err
 	}
+	var ofTheFile []string // what a saved snapshot has of its own
+	o.flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "known", "rate", "protocol", "seed", "save":
+			ofTheFile = append(ofTheFile, "-"+f.Name)
+		}
+	})
 	o.incoming = o.flags.Args()
 	// Resolving for no records is how a Config is checked before there are any.
 	// It takes a rate of 0 for the default, which is not what -rate 0 says.
 	_, err := o.config.Resolve(0)
 	switch {
-	case len(o.known) == 0:
-		return o, errors.New("no -known path")
-	case len(o.incoming) == 0:
+	case o.snapshot != "" && len(ofTheFile) > 0:
+		return o, fmt.Errorf("%s and -snapshot exclude each other", ofTheFile[0])
+	case o.snapshot == "" && len(o.known) == 0:
+		return o, errors.New("no -known path and no -snapshot")
+	case len(o.incoming) == 0 && o.save == "":
 		return o, errors.New("no INCOMING path")
 	case o.list < 0:
 		return o, fmt.Errorf("-list %d: must not be negative", o.list)
@@ -237,7 +260,7 @@ func (c *corpus) file(path string, do func(documents []document) error) error {
 func dedup(o *options, p *progress) (*report, error) {
 	r := &report{Duplicates: []match{}, Repeats: []match{}} // not nil: [] in JSON
 	knownCorpus := &corpus{roots: o.known, lines: o.lines, progress: p}
-	known, names, err := r.build(o.config, knownCorpus)
+	known, names, err := r.known(o, knownCorpus)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +292,7 @@ func dedup(o *options, p *progress) (*report, error) {
 			if err != nil {
 				return fmt.Errorf("%v: %w", d.name, err)
 			}
-			r.Duplicates = append(r.Duplicates, match{d.name, names[ordinal]})
+			r.Duplicates = append(r.Duplicates, match{d.name, names(ordinal)})
 			if samePath {
 				r.Incoming.SamePath++
 			}
@@ -286,6 +309,27 @@ func dedup(o *options, p *progress) (*report, error) {
 	n.FalsePositives = n.Candidates - n.Duplicates
 	r.Skipped = knownCorpus.skipped + incoming.skipped
 	return r, r.findRepeats(known, unknown)
+}
+
+// known opens or builds the snapshot of the known documents, and returns
+// what names its records by ordinal.
+func (r *report) known(o *options, c *corpus) (*bloom.Snapshot, func(ordinal uint64) name, error) {
+	if o.snapshot == "" {
+		s, names, err := r.build(o.config, c)
+		if err == nil && o.save != "" {
+			err = s.Save(o.save)
+		}
+		return s, func(ordinal uint64) name { return names[ordinal] }, err
+	}
+	s, err := bloom.Open(o.snapshot, bloom.OpenOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", o.snapshot, err)
+	}
+	if r.Filter, err = s.Stats(); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", o.snapshot, err)
+	}
+	r.Known.Documents, r.Known.Distinct = int(s.Len()), s.Len()
+	return s, func(ordinal uint64) name { return name{path: fmt.Sprintf("%s#%d", o.snapshot, ordinal)} }, nil
 }
 
 // build makes the snapshot of the known documents and the names of its

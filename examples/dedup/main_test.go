@@ -368,3 +368,37 @@ func TestBrokenOutput(t *testing.T) {
 		t.Errorf("status %d, standard error %q", status, &stderr)
 	}
 }
+
+// A saved snapshot answers as the documents that it was made of; what it has
+// no names for is named by its place.
+func TestSavedSnapshot(t *testing.T) {
+	known := tree(t, map[string]string{"a": "one", "b": "two", "c": "two", "d": ""})
+	incoming := tree(t, map[string]string{"x": "one", "y": "", "z": "three"})
+	file := filepath.Join(t.TempDir(), "known.bloom")
+	built := succeed(t, "-known", known, "-save", file, incoming)
+	saved := succeed(t, "-snapshot", file, incoming)
+	if built.Incoming.Duplicates != 2 || saved.Incoming.Duplicates != 2 || saved.Incoming.Unique != 1 || saved.Known.Distinct != 3 {
+		t.Errorf("%+v, saved %+v", built, saved)
+	}
+	for _, d := range saved.Duplicates {
+		if !strings.HasPrefix(d.Of, file+"#") {
+			t.Errorf("%q is of %q", d.Incoming, d.Of)
+		}
+	}
+	if r := succeed(t, "-known", known, "-save", file); r.Incoming.Documents != 0 {
+		t.Errorf("%+v", r)
+	}
+	var stdout, stderr bytes.Buffer
+	for _, args := range [][]string{{"-snapshot", file, "-rate", "0.1", known}, {"-snapshot", file, "-known", known, known}, {"-snapshot", file}} {
+		if status := run(args, &stdout, &stderr); status != 2 || stdout.Len() != 0 {
+			t.Errorf("%q: status %d, %s", args, status, &stdout)
+		}
+	}
+	if err := os.WriteFile(file, []byte("damaged"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Reset()
+	if status := run([]string{"-snapshot", file, known}, &stdout, &stderr); status != 1 || stdout.Len() != 0 || !strings.Contains(stderr.String(), file) {
+		t.Errorf("status %d, %s%s", status, &stdout, &stderr)
+	}
+}
