@@ -128,7 +128,7 @@ func (s *Snapshot) find(item []byte) (r Result, ordinal uint64, err error) {
 		return r, 0, nil
 	}
 	if s.filter.scheme.derive != deriveBlock {
-		w = plainScheme.digest(item, 0)
+		w = plainScheme.digest(item)
 	}
 	return s.confirm(w, item)
 }

@@ -105,7 +105,7 @@ func (s *sorter) take(set *scheme, b *batch, topBits int) {
 	start := 0
 	for _, end := range b.ends {
 		e := entry{record: b.data[start:end]}
-		e.words = set.digest(e.record, 0)
+		e.words = set.digest(e.record)
 		s.add(&s.piles[e.words[0]>>(64-topBits)], e)
 		start = end
 	}

@@ -307,13 +307,13 @@ func (s *frozenSet) findVerified(w [4]uint64, item []byte) (ordinal uint64, ok b
 		if t == tag(w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
 			if i > 0 {
 				before := data[at-h.length(i-1) : at]
-				ok = compareEntries(entry{s.scheme.digest(before, 0), before}, entry{w, item}) < 0
+				ok = compareEntries(entry{s.scheme.digest(before), before}, entry{w, item}) < 0
 			} else {
 				ok = true
 			}
 			if i+1 < h.count {
 				after := data[at+n : at+n+h.length(i+1)]
-				ok = ok && compareEntries(entry{w, item}, entry{s.scheme.digest(after, 0), after}) < 0
+				ok = ok && compareEntries(entry{w, item}, entry{s.scheme.digest(after), after}) < 0
 			}
 			if !ok {
 				return 0, false, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
@@ -401,7 +401,7 @@ func (s *frozenSet) checkBucket(b uint64, yield func(e entry) bool) (h head, err
 		n := h.length(i)
 		e := entry{record: data[at : at+n : at+n]}
 		at += n
-		e.words = s.scheme.digest(e.record, 0)
+		e.words = s.scheme.digest(e.record)
 		switch {
 		case s.bucket(e.words) != b:
 			return h, corruptBucket(b, fmt.Errorf("record %d belongs to bucket %d", i, s.bucket(e.words)))

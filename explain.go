@@ -48,8 +48,14 @@ func (s *Snapshot) Explain(item []byte) (e Explanation, err error) {
 		Result:    r,
 		Ordinal:   ordinal,
 	}
-	for i := range e.Frames {
-		d := Digest{words: f.scheme.digest(item, i)}.Bytes()
+	words := make([][4]uint64, len(e.Frames))
+	if f.scheme.derive == deriveBlock {
+		words[0] = f.scheme.digest(item)
+	} else {
+		f.scheme.digests(item, 0, words)
+	}
+	for i := range words {
+		d := Digest{words: words[i]}.Bytes()
 		e.Digests = append(e.Digests, d[:f.scheme.hash.size()])
 	}
 	zeros := 0

@@ -44,12 +44,17 @@ func (f *Filter) open() error {
 // also returns the digest, which the frozen set goes on with.
 func (f *Filter) has(item []byte) (maybe bool, w [4]uint64) {
 	if f.scheme.derive == deriveBlock {
-		w = f.scheme.digest(item, 0)
+		w = f.scheme.digest(item)
 		return f.hasDigest(w), w
 	}
-	for i := range f.k {
-		if !hasBit(f.bits, f.scheme.position(f.scheme.digest(item, i), f.m)) {
-			return false, w
+	var words [lanes][4]uint64
+	for i := 0; i < f.k; i += lanes {
+		some := words[:min(lanes, f.k-i)]
+		f.scheme.digests(item, i, some)
+		for j := range some {
+			if !hasBit(f.bits, f.scheme.position(some[j], f.m)) {
+				return false, w
+			}
 		}
 	}
 	return true, w
@@ -77,8 +82,8 @@ func (f *Filter) insert(item []byte, w [4]uint64) {
 		}
 		return
 	}
-	for i := range f.k {
-		setBit(f.bits, f.scheme.position(f.scheme.digest(item, i), f.m))
+	for _, p := range f.scheme.positions(item, f.m, f.k) {
+		setBit(f.bits, p)
 	}
 }
 

@@ -188,8 +188,8 @@ func (h *header) seal(keyed digest.BLAKE2b) (check [16]byte) {
 	d.Write([]byte{'b', 'l', 'o', 'o', 'm', '2', 0xFF})
 	d.Write(sum[:])
 	words := d.Sum()
-	binary.LittleEndian.PutUint64(check[:8], words[0])
-	binary.LittleEndian.PutUint64(check[8:], words[1])
+	binary.BigEndian.PutUint64(check[:8], words[0])
+	binary.BigEndian.PutUint64(check[8:], words[1])
 	return check
 }
 

@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -227,27 +226,42 @@ type scheme struct {
 	which  Protocol
 	id     uint64 // equal for equal protocol, seed and key, whatever m and k
 	seed   []byte // for show; the prefix is what is hashed
-	keyed  bool   // start holds a key
-	prefix []byte // what every frame begins with
+	keyed  bool
+	prefix []byte               // what every frame begins with
+	sha256 []digest.SHA256Frame // frame i, or the only one, if the hash is SHA-256
 	hidden *hidden
 }
 
 // hidden is what must not be printed, behind a pointer that fmt does not follow.
 type hidden struct {
-	key   []byte
-	start digest.BLAKE2b // the state that digests start from: personalisation, key block
+	key     []byte
+	start   digest.BLAKE2b        // the state that digests start from: personalisation, key block
+	blake2b []digest.BLAKE2bFrame // as scheme.sha256; none where the index comes last
 }
 
-// newScheme expects a checked configuration, with Bits and Hashes resolved if
-// the protocol's frame holds them.
+// newScheme expects a checked configuration, with Bits and Hashes resolved
+// for the protocols that have a digest a position.
 func newScheme(c Config) *scheme {
 	p := &protocols[c.Protocol]
 	s := &scheme{protocol: p, which: c.Protocol, seed: append([]byte(nil), c.Seed...), keyed: c.Key != nil, prefix: p.prefix(c), hidden: new(hidden)}
 	if s.keyed {
 		s.hidden.key = append([]byte{}, c.Key...)
 	}
+	frames := c.Hashes
+	if p.derive == deriveBlock {
+		frames = 1
+	}
 	if p.hash != hashSHA256 {
 		s.hidden.start = digest.NewBLAKE2b(p.hash.size(), c.Key, p.personal)
+	}
+	for i := range frames {
+		switch prefix := s.head(nil, i, 0); {
+		case p.indexLast:
+		case p.hash == hashSHA256:
+			s.sha256 = append(s.sha256, digest.NewSHA256Frame(prefix[:len(prefix)-p.lengthBytes], p.lengthBytes))
+		default:
+			s.hidden.blake2b = append(s.hidden.blake2b, digest.NewBLAKE2bFrame(s.hidden.start, prefix[:len(prefix)-p.lengthBytes], p.lengthBytes))
+		}
 	}
 	// No frame of a v2 protocol begins so: FE is no seed's length.
 	id := digest.NewBLAKE2b(32, c.Key, "")
@@ -307,38 +321,40 @@ func (s *scheme) frames(item []byte, k int) [][]byte {
 	return frames
 }
 
-// digest hashes frame i of item. The words are the digest's bytes read
-// big-endian; a digest of 8 bytes fills the first.
-func (s *scheme) digest(item []byte, i int) (w [4]uint64) {
-	var buf [256]byte
-	head := s.head(buf[:0], i, len(item))
-	if s.hash != hashSHA256 {
-		d := s.hidden.start
-		d.Write(head)
-		d.Write(item)
-		d.Write(s.tail(buf[:0], i))
-		w = d.Sum()
-		for i := range w {
-			w[i] = bits.ReverseBytes64(w[i])
-		}
-		return w
+// digest hashes the one frame of an item, for the v2 protocols. The words are
+// the digest's bytes read big-endian.
+func (s *scheme) digest(item []byte) [4]uint64 {
+	if s.hash == hashSHA256 {
+		return s.sha256[0].Sum(item)
 	}
-	var sum [sha256.Size]byte
-	if len(head)+len(item)+s.indexBytes <= len(buf) {
-		sum = sha256.Sum256(s.tail(append(head, item...), i))
+	return s.hidden.blake2b[0].Sum(item)
+}
+
+// digestBatch is digest for many items. Meanwhile it prefetches the blocks of
+// filter, which may be nil, that the digests select.
+func (s *scheme) digestBatch(items [][]byte, words [][4]uint64, filter []byte) {
+	if s.hash == hashSHA256 {
+		s.sha256[0].SumBatch(items, words, filter)
 	} else {
-		// sha256.New and these calls are seen through by the compiler: the
-		// state stays on the stack (TestLookupAllocations).
-		h := sha256.New()
-		h.Write(head)
-		h.Write(item)
-		h.Write(s.tail(buf[:0], i))
-		h.Sum(sum[:0])
+		s.hidden.blake2b[0].SumBatch(items, words, filter)
 	}
-	for i := range w {
-		w[i] = binary.BigEndian.Uint64(sum[8*i:])
+}
+
+// lanes is how many digests of one item are computed side by side.
+const lanes = 4
+
+// digests hashes the frames of an item from first on, len(words) of them, for
+// the protocols with a digest a position. A digest of 8 bytes is words[i][0].
+func (s *scheme) digests(item []byte, first int, words [][4]uint64) {
+	end := first + len(words)
+	switch {
+	case s.indexLast:
+		digest.BLAKE2bCounted(s.hidden.start, item, first, words)
+	case s.hash == hashSHA256:
+		digest.SHA256Each(s.sha256[first:end], item, words)
+	default:
+		digest.BLAKE2bEach(s.hidden.blake2b[first:end], item, words)
 	}
-	return w
 }
 
 // position derives position i from the digest of frame i, for the protocols
@@ -372,15 +388,17 @@ func pick(w [4]uint64, j int) uint64 {
 func (s *scheme) positions(item []byte, m uint64, k int) []uint64 {
 	positions := make([]uint64, k)
 	if s.derive == deriveBlock {
-		w := s.digest(item, 0)
+		w := s.digest(item)
 		base := blockBits * block(w, m/blockBits)
 		for j := range positions {
 			positions[j] = base + pick(w, j)
 		}
 		return positions
 	}
+	words := make([][4]uint64, k)
+	s.digests(item, 0, words)
 	for i := range positions {
-		positions[i] = s.position(s.digest(item, i), m)
+		positions[i] = s.position(words[i], m)
 	}
 	return positions
 }
@@ -460,7 +478,7 @@ func (s *scheme) digestOf(item []byte) (Digest, error) {
 	if err := s.checkItem(item); err != nil {
 		return Digest{}, err
 	}
-	return Digest{s.digest(item, 0), s.id}, nil
+	return Digest{s.digest(item), s.id}, nil
 }
 
 func (s *scheme) checkDigest(d Digest) error {

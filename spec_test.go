@@ -49,8 +49,9 @@ func worked(t *testing.T, cfg Config, item []byte) string {
 			line(fmt.Sprintf("pick %d", j), "%d", pick(d.words, j))
 		}
 	} else {
+		words := allDigests(s, item, cfg.Hashes)
 		for i, frame := range frames {
-			d := Digest{words: s.digest(item, i)}.Bytes()
+			d := Digest{words: words[i]}.Bytes()
 			line(fmt.Sprintf("frame %d", i), "%x", frame)
 			line(fmt.Sprintf("digest %d", i), "%x", d[:s.hash.size()])
 		}

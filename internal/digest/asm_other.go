@@ -1,0 +1,29 @@
+//go:build !amd64 || purego
+
+package digest
+
+const hasSHA, hasAVX2, hasAVX512 = false, false, false
+
+// PrefetchT0 starts loading p's cache line into all levels of the cache.
+// Here it does nothing.
+func PrefetchT0(p *byte) {}
+
+// PrefetchT1 starts loading p's cache line into the second level. Here it does
+// nothing.
+func PrefetchT1(p *byte) {}
+
+func sha256x1(t *template, item *byte, n int) (w0, w1, w2, w3 uint64) { panic("unreachable") }
+
+func sha256x2(t *template, tStride uintptr, items *[]byte, itemStride uintptr, out *[4]uint64, pairs int, filter *byte, lines uint64) (done int) {
+	panic("unreachable")
+}
+
+func sha256x16(t *template, items *[]byte, out *[4]uint64, groups int, filter *byte, lines uint64) (done int) {
+	panic("unreachable")
+}
+
+func blake2bBegin(blocks *[128]byte, frames **BLAKE2bFrame, items *[]byte, n int) {
+	panic("unreachable")
+}
+
+func blake2bLanes(s *lanes, h *[8][4]uint64, m *[4]*[128]byte) { panic("unreachable") }
