@@ -34,7 +34,8 @@
 // A Snapshot and a [Filter] never change and are safe for any number of
 // goroutines; replace one as a whole, through an [sync/atomic.Pointer] say.
 // What is passed in is copied where it is kept; what is handed out is a copy.
-// Lookups allocate nothing.
+// Lookups in memory allocate nothing, but for the error of an item that is
+// not admitted.
 //
 // # Compatibility
 //
@@ -74,9 +75,10 @@ type Snapshot struct {
 // Errors: ErrConfig for a configuration that no records fit, a rate out of
 // reach, or a nil sequence; ErrItem for a record that the protocol does not
 // admit, with its place in the sequence from 0; ErrTooLarge for more records
-// than the protocol admits, repeats included, or for more than 16 GiB (1 GiB
-// on 32-bit machines) of records, each counted with 36 bytes, and filter. A
-// [Builder] takes more.
+// than the protocol admits, repeats included, or for more than 8 GiB (256 MiB
+// on 32-bit machines) of records, repeats and 36 bytes for each included, and
+// filter; the memory in use may come to three times that, and to four if one
+// record is most of it. A [Builder] takes more.
 func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error) {
 	b, err := NewBuilder(cfg, BuildOptions{})
 	if err != nil {

@@ -2,10 +2,10 @@ package bloom
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
@@ -51,6 +51,8 @@ func TestRecordsAreCopied(t *testing.T) {
 		buf := make([]byte, 24)
 		seed, key := []byte("seed"), repeat(16)
 		s, err := New(Config{Protocol: BLAKE2b, Seed: seed, Key: key}, func(yield func([]byte) bool) {
+			clear(seed) // not even while New runs
+			clear(key)
 			for i := range n {
 				if !yield(fmt.Appendf(buf[:0], "%024d", i)) {
 					return
@@ -61,12 +63,22 @@ func TestRecordsAreCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		clear(buf)
-		clear(seed)
-		clear(key)
+		again, err := New(Config{Protocol: BLAKE2b, Seed: []byte("seed"), Key: repeat(16)}, s.recordsOnly)
+		if err != nil || !equalSnapshots(again, s) {
+			t.Errorf("seed or key was not copied, %v", err)
+		}
 		for i := range n {
 			if r, err := s.Lookup(fmt.Appendf(nil, "%024d", i)); err != nil || !r.Duplicate {
 				t.Fatalf("record %d of %d: %+v, %v", i, n, r, err)
 			}
+		}
+	}
+}
+
+func (s *Snapshot) recordsOnly(yield func([]byte) bool) {
+	for r, err := range s.Records() {
+		if err != nil || !yield(r) {
+			return
 		}
 	}
 }
@@ -297,7 +309,7 @@ func TestNilAndZero(t *testing.T) {
 		if b := s.PackedBits(); b != nil {
 			t.Errorf("bits %x", b)
 		}
-		if text := fmt.Sprint(s); text != "bloom.Snapshot(not open)" {
+		if text := s.String(); text != "bloom.Snapshot(not open)" {
 			t.Error(text)
 		}
 	}
@@ -306,13 +318,13 @@ func TestNilAndZero(t *testing.T) {
 		_, err2 := f.MaybePresentDigest(Digest{})
 		_, err3 := f.Digest(nil)
 		_, err4 := f.Stats()
-		_, err5 := f.Confirm(t.Context(), nil, nil)
+		_, err5 := f.Confirm(t.Context(), nil, func(context.Context, []byte) (bool, error) { return true, nil })
 		for i, err := range []error{err1, err2, err3, err4, err5} {
 			if !errors.Is(err, ErrClosed) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
-		if f.PackedBits() != nil || fmt.Sprint(f) != "bloom.Filter(not open)" {
+		if f.PackedBits() != nil || f.String() != "bloom.Filter(not open)" {
 			t.Error(f)
 		}
 	}
@@ -409,9 +421,17 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		t.Fatal("a key of 72 bytes is admitted")
 	}
 	type holder struct{ Value any }
+	type unexported struct { // fmt calls no method on these
+		snapshot *Snapshot
+		filter   Filter
+		builder  *Builder
+	}
+	options := OpenOptions{Key: key}
+	b, _ := NewBuilder(cfg, BuildOptions{})
 	forms := []string{fmt.Sprintf("%x", key), fmt.Sprintf("%X", key), string(key), fmt.Sprint(key), strings.Trim(fmt.Sprint(key), "[]"),
 		strings.Trim(fmt.Sprintf("%#v", key), "[]byte{}"), "VG9wU2VjcmV0S2V5"}
-	for _, value := range []any{cfg, &cfg, badKey, s, *s, f, *f, stats, explanation, digest, err} {
+	for _, value := range []any{cfg, &cfg, badKey, s, *s, f, *f, b, options, &options, stats, explanation, digest, err,
+		unexported{s, *f, b}, &unexported{s, *f, b}} {
 		var out strings.Builder
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", value)
@@ -444,5 +464,3 @@ func TestStats(t *testing.T) {
 		t.Error(out.String())
 	}
 }
-
-var _ iter.Seq[[]byte] = numbered("", 0)

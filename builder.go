@@ -24,9 +24,11 @@ import (
 // by itself, duplicates fall out, and what is left, read in order, is the
 // order of the filter's blocks and of the set's buckets.
 
-// mostMemory bounds what a snapshot built in memory may hold, in bytes: 16
-// GiB, or 1 GiB where an address has 32 bits.
-const mostMemory = 1 << (30 + 4*(^uint(0)>>63))
+// mostMemory bounds the encoded records, and filter, of what is built in
+// memory, in bytes: 8 GiB, or 256 MiB where an address has 32 bits. At its
+// peak building holds them up to four times: in batches, on piles, sorted, and
+// as sections.
+const mostMemory = 1 << (28 + 5*(^uint(0)>>63))
 
 const (
 	pileBits    = 8
@@ -143,7 +145,7 @@ type BuildOptions struct {
 // Add records, then call [Builder.Snapshot] or [Builder.Save], once. Close it
 // in any case: it then leaves no temporary file.
 type Builder struct {
-	cfg   Config // checked; Bits and Hashes may be zero
+	cfg   *Config // checked; Bits and Hashes may be zero; a pointer, as fmt would follow no second one to the key
 	set   *scheme
 	o     BuildOptions
 	limit uint64 // of what is held in memory
@@ -177,7 +179,7 @@ func NewBuilder(cfg Config, o BuildOptions) (*Builder, error) {
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}
-	return &Builder{cfg: cfg, set: newScheme(cfg).setScheme(), o: o, limit: mostMemory, batch: new(batch)}, nil
+	return &Builder{cfg: &cfg, set: newScheme(cfg).setScheme(), o: o, limit: mostMemory, batch: new(batch)}, nil
 }
 
 // String names the protocol and how many records were added.

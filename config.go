@@ -27,9 +27,11 @@ const (
 // positive in a hundred. A value outside the protocol's limits (SPEC.md,
 // section 2) is an error, never rounded or ignored.
 //
-// Printing a Config, in any way fmt, encoding/json or log/slog have, shows
-// whether there is a Key but never the key. A Config that went through JSON
-// comes back with an empty key in its place, which every function refuses.
+// Printing a Config with fmt, encoding/json or log/slog shows whether there
+// is a Key but never the key. (Package fmt asks no type how it is printed in
+// an unexported field of another: a struct of yours that holds a Config there
+// wants a Format method of its own.) A Config that went through JSON comes back
+// with an empty key in its place, which every function refuses.
 type Config struct {
 	Protocol Protocol
 	Bits     uint64  // m; 0: sized from FPRate and the number of distinct records

@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log"
@@ -277,10 +278,11 @@ func ExampleDigestOf() {
 	// true
 }
 
-// With a secret key nobody else can compute positions. 16 bytes or more from
-// crypto/rand, never a passphrase.
+// With a secret key nobody else can compute positions. A key is random bytes,
+// 16 or more, never a passphrase.
 func ExampleConfig_key() {
-	key := []byte("thirty-two bytes of crypto/rand.")
+	key := make([]byte, 32)
+	rand.Read(key)
 	s, err := bloom.New(bloom.Config{Protocol: bloom.BLAKE2b, Key: key}, slices.Values([]string{"token"}))
 	if err != nil {
 		log.Fatal(err)
@@ -333,7 +335,7 @@ func ExampleSnapshot_Explain() {
 	// position 0  6   bit 1
 	// position 1  15  bit 1
 	// position 2  12  bit 1
-	// decision    false positive: all 3 bits are set, by other records; none is these bytes
+	// decision    false positive: all 3 positions are set, by other records; none is these bytes
 }
 
 func ExampleSnapshot_Stats() {

@@ -68,11 +68,11 @@ func (s *Snapshot) Explain(item []byte) (e Explanation, err error) {
 	}
 	switch {
 	case !r.MaybePresent:
-		e.Reason = fmt.Sprintf("definitely absent: %d of %d bits are zero, and every record has all of its own set", zeros, f.k)
+		e.Reason = fmt.Sprintf("definitely absent: %d of %d positions are zero, and every record has all of its own set", zeros, f.k)
 	case r.Duplicate:
-		e.Reason = fmt.Sprintf("duplicate: all %d bits are set, and record %d is these very bytes", f.k, ordinal)
+		e.Reason = fmt.Sprintf("duplicate: all %d positions are set, and record %d is these very bytes", f.k, ordinal)
 	default:
-		e.Reason = fmt.Sprintf("false positive: all %d bits are set, by other records; none is these bytes", f.k)
+		e.Reason = fmt.Sprintf("false positive: all %d positions are set, by other records; none is these bytes", f.k)
 	}
 	return e, nil
 }
@@ -95,7 +95,7 @@ func (e Explanation) String() string {
 		keyed = ", keyed"
 	}
 	fmt.Fprintf(w, "protocol\t%v, m = %d, k = %d%s\n", e.Protocol, e.Bits, e.Hashes, keyed)
-	for i := range e.Frames {
+	for i := range min(len(e.Frames), len(e.Digests)) {
 		name := ""
 		if len(e.Frames) > 1 {
 			name = fmt.Sprintf(" %d", i)
@@ -103,7 +103,7 @@ func (e Explanation) String() string {
 		fmt.Fprintf(w, "frame%s\t%s\n", name, shorten(e.Frames[i]))
 		fmt.Fprintf(w, "digest%s\t%x\n", name, e.Digests[i])
 	}
-	for i, p := range e.Positions {
+	for i, p := range e.Positions[:min(len(e.Positions), len(e.Set))] {
 		bit := 0
 		if e.Set[i] {
 			bit = 1

@@ -110,8 +110,8 @@ func (f *Filter) MaybePresent(item []byte) (maybe bool, err error) {
 // Digest computes the digest of item that this filter, and every other of
 // the same v2 protocol, seed and key, answers for.
 //
-// Errors: ErrItem, also where the protocol has a digest for each position;
-// ErrClosed.
+// Errors: ErrItem; ErrConfig where the protocol has a digest for each
+// position; ErrClosed.
 func (f *Filter) Digest(item []byte) (Digest, error) {
 	if err := f.open(); err != nil {
 		return Digest{}, err
@@ -139,10 +139,14 @@ func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 // "maybe", and only then, it calls holds, which says whether the authority,
 // a database say, holds exactly these bytes; its "no" is a false positive.
 //
-// The result says how far the lookup came. Beside the errors of
+// The result says how far the lookup came. Nil for ctx or holds is ErrConfig.
+// Beside the errors of
 // [Filter.MaybePresent] there are those of ctx, if it is done before holds is
 // called, and those of holds itself, wrapped; ExactChecked is false then.
 func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx context.Context, item []byte) (bool, error)) (Result, error) {
+	if ctx == nil || holds == nil {
+		return Result{}, fmt.Errorf("%w: Confirm with a nil context or nobody to ask", ErrConfig)
+	}
 	maybe, err := f.MaybePresent(item)
 	if err != nil || !maybe {
 		return Result{}, err

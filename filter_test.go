@@ -47,7 +47,7 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("%+v, %v, asked %d times", r, err, asked)
 	}
 	// A "no" needs nobody.
-	if r, err := f.Confirm(ctx, []byte("doc-63"), nil); err != nil || r != (Result{}) {
+	if r, err := f.Confirm(ctx, []byte("doc-63"), holds); err != nil || r != (Result{}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// The context reaches the authority.
@@ -60,6 +60,10 @@ func TestConfirm(t *testing.T) {
 		return false, nil
 	})
 	if _, err := f.Confirm(ctx, repeat(65), holds); !errors.Is(err, ErrItem) {
+		t.Error(err)
+	}
+	// A mistake shows at once, not at the first "maybe".
+	if _, err := f.Confirm(ctx, []byte("doc-63"), nil); !errors.Is(err, ErrConfig) {
 		t.Error(err)
 	}
 }

@@ -144,7 +144,7 @@ func (p *Protocol) UnmarshalText(text []byte) error {
 	for i := range protocols {
 		names = append(names, protocols[i].name)
 	}
-	return fmt.Errorf("%w: unknown protocol %q; known are %s", ErrConfig, text, strings.Join(names, ", "))
+	return fmt.Errorf("%w: unknown protocol %.40q; known are %s", ErrConfig, text, strings.Join(names, ", "))
 }
 
 // check refuses a configuration that is outside its protocol's limits
@@ -460,20 +460,17 @@ type Digest struct {
 // DigestOf hashes item. Of cfg it uses Protocol, Seed and Key.
 //
 // Errors: ErrConfig (and ErrKey with it, if it is the key), also for a
-// protocol that has a digest a position; ErrItem.
+// protocol that has a digest for each position; ErrItem.
 func DigestOf(cfg Config, item []byte) (Digest, error) {
 	if err := cfg.check(); err != nil {
 		return Digest{}, err
-	}
-	if protocols[cfg.Protocol].derive != deriveBlock {
-		return Digest{}, fmt.Errorf("%w: %v has a digest for each position, not one for an item", ErrConfig, cfg.Protocol)
 	}
 	return newScheme(cfg).digestOf(item)
 }
 
 func (s *scheme) digestOf(item []byte) (Digest, error) {
 	if s.derive != deriveBlock {
-		return Digest{}, fmt.Errorf("%w: %s has a digest for each position, not one for an item", ErrItem, s.name)
+		return Digest{}, fmt.Errorf("%w: %s has a digest for each position, not one for an item", ErrConfig, s.name)
 	}
 	if err := s.checkItem(item); err != nil {
 		return Digest{}, err

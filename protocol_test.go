@@ -99,6 +99,10 @@ func TestLimits(t *testing.T) {
 					t.Errorf("%v, item of %d bytes: %v; reference %v; want %v", cfg, len(item), err, wantErr, kind)
 				}
 			}
+			if err == nil || !strings.ContainsAny(err.Error(), "0123456789") && !strings.Contains(err.Error(), "takes no") &&
+				!strings.Contains(err.Error(), "UTF-8") && !strings.Contains(err.Error(), "Inf") {
+				t.Errorf("error %q names no value", err)
+			}
 			if err != nil && (!strings.HasPrefix(err.Error(), "bloom: ") || strings.Count(err.Error(), "bloom: ") != 1) {
 				t.Errorf("error %q", err)
 			}
@@ -214,7 +218,7 @@ func TestDigestOnceAskMany(t *testing.T) {
 			t.Errorf("%v: %v", p, err)
 		}
 		s := mustNew(t, cfg, item)
-		if _, err := s.Digest(item); !errors.Is(err, ErrItem) {
+		if _, err := s.Digest(item); !errors.Is(err, ErrConfig) {
 			t.Errorf("%v: %v", p, err)
 		}
 		if _, err := s.LookupDigest(Digest{}, item); !errors.Is(err, ErrItem) {

@@ -14,8 +14,8 @@ import (
 // of words, reductions go digit by digit.
 
 // ReferencePositions is the reference for [Positions]: the same values and
-// the same errors, by a road that shares no code with it. It is thousands of
-// times slower.
+// the same kinds of errors, by a road that shares no code with it. It is some
+// ten to a hundred times slower.
 func ReferencePositions(cfg Config, item []byte) ([]uint64, error) {
 	if err := referenceCheck(cfg, item); err != nil {
 		return nil, err

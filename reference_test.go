@@ -3,6 +3,7 @@ package bloom
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -145,7 +146,7 @@ func FuzzPositions(f *testing.F) {
 			t.Fatalf("%v: %d, %v; reference %d, %v", cfg, got, err, want, errReference)
 		}
 		for _, kind := range []error{ErrConfig, ErrItem, ErrKey} {
-			if is(err, kind) != is(errReference, kind) {
+			if errors.Is(err, kind) != errors.Is(errReference, kind) {
 				t.Fatalf("%v: %v; reference %v", cfg, err, errReference)
 			}
 		}

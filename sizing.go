@@ -14,14 +14,16 @@ import (
 const (
 	defaultRate = 0.01
 	mostSized   = 1 << 40 // records
-	ln2         = 0x1.62e42fefa39efp-1
+
+	mostBinomial = 1 << 16 // records whose numbers in a block have binomial weights
+	ln2          = 0x1.62e42fefa39efp-1
 )
 
 // checkRate refuses what is no rate: only normal numbers between 0 and 1
 // are, as arithmetic on subnormal ones loses its precision.
 func checkRate(p float64) error {
 	if !(p >= 0x1p-1022 && p < 1) {
-		return fmt.Errorf("%w: false-positive rate %v; above 0 and below 1 is asked", ErrConfig, p)
+		return fmt.Errorf("%w: false-positive rate %v; 0x1p-1022 (2.2e-308) or more and below 1 is asked", ErrConfig, p)
 	}
 	return nil
 }
@@ -37,7 +39,8 @@ func checkRate(p float64) error {
 // classic formulas decide, within the protocol's limits.
 //
 // Errors: ErrConfig (and ErrKey with it, if it is the key), also where the
-// rate would take more bits than the protocol has, or n is above 2^40.
+// rate would take more bits than the protocol has, or n is above 2^40;
+// ErrTooLarge for more records than the protocol admits.
 func (c Config) Resolve(n uint64) (Config, error) {
 	if err := c.check(); err != nil {
 		return Config{}, err
@@ -81,16 +84,14 @@ func (p *protocol) sizeClassic(n uint64, rate float64, m uint64, k int) (uint64,
 	if n == 0 {
 		return p.leastBits, 1, true
 	}
+	if best := math.Floor(-ln(rate)/ln2 + 0.5); best > float64(p.mostHashes) {
+		// With fewer hashes than the formula assumes, it takes more bits. The
+		// rate alone decides, so that more records never take fewer.
+		m, ok := p.bitsForHashes(n, rate, p.mostHashes)
+		return m, p.mostHashes, ok
+	}
 	m, ok := p.fitBits(classicBits(n, rate))
-	if !ok {
-		return 0, 0, false
-	}
-	if k = classicHashes(m, n); k > p.mostHashes {
-		// With fewer hashes than the formula assumes, it takes more bits.
-		k = p.mostHashes
-		m, ok = p.bitsForHashes(n, rate, k)
-	}
-	return m, k, ok
+	return m, min(classicHashes(m, n), p.mostHashes), ok
 }
 
 // fitBits raises a computed m to the protocol's least, and reports whether
@@ -108,7 +109,10 @@ func (p *protocol) bitsForHashes(n uint64, rate float64, k int) (uint64, bool) {
 	if n == 0 || root >= 1 {
 		return p.leastBits, true
 	}
-	y := ln(1 - root)
+	y := -2 * artanh(root/(2-root)) // ln(1 − root), without cancellation
+	if root > 0.5 {
+		y = ln(1 - root)
+	}
 	if y == 0 {
 		return 0, false
 	}
@@ -146,24 +150,27 @@ func (p *protocol) sizeBlocked(n uint64, rate float64, m uint64, k int) (uint64,
 	}
 	blocks := m / blockBits
 	if blocks == 0 {
-		// The model falls with the number of blocks. Start where a block has
-		// 64 items, so that the common case meets short sums only.
-		low, high := uint64(0), max(1, n/64)
-		mostBlocks := p.mostBits / blockBits
-		for !reached(high) {
-			if high == mostBlocks {
+		low, high := uint64(1), p.mostBits/blockBits
+		if n > mostBinomial {
+			// Poisson weights can ask for less than binomial ones did: more
+			// records must not.
+			m, _, ok := p.sizeBlocked(mostBinomial, rate, 0, k)
+			if !ok {
 				return 0, 0, false
 			}
-			low, high = high, min(2*high, mostBlocks)
+			low = m / blockBits
 		}
-		for low+1 < high {
+		if !reached(high) {
+			return 0, 0, false
+		}
+		for low < high {
 			if middle := low + (high-low)/2; reached(middle) {
 				high = middle
 			} else {
-				low = middle
+				low = middle + 1
 			}
 		}
-		blocks = high
+		blocks = low
 	}
 	best, bestRate := least, model.rate(n, blocks, least)
 	for k := least + 1; k <= most; k++ {
@@ -231,7 +238,7 @@ func (b *blockModel) rate(n, blocks uint64, k int) float64 {
 	mode, most := (n+1)/blocks, n
 	up := func(w float64, j uint64) float64 { return w * float64(n-j) / (float64(j+1) * others) }
 	down := func(w float64, j uint64) float64 { return w * (float64(j) * others) / float64(n-j+1) }
-	if n > 1<<16 {
+	if n > mostBinomial {
 		mode = n / blocks
 		up = func(w float64, j uint64) float64 { return w * items / (float64(j+1) * float64(blocks)) }
 		down = func(w float64, j uint64) float64 { return w * (float64(j) * float64(blocks)) / items }
@@ -416,7 +423,7 @@ type Model struct {
 // words of one number.
 const (
 	mostModelWork  = 1_000_000_000
-	mostModelBits  = 1 << 24
+	mostModelBits  = 1 << 20
 	mostModelWords = 1 << 22
 )
 
@@ -425,7 +432,7 @@ const (
 // with the other m − b. It answers for (4, 2, 2): Ways 0, 4, 84, 144, 24 and
 // 505/1024.
 //
-// m or k below 1 or n below 0 is ErrConfig. ErrTooLarge where m is above 2^24
+// m or k below 1 or n below 0 is ErrConfig. ErrTooLarge where m is above 2^20
 // or where the kn·m steps times the 64-bit words of m^(kn) pass 10^9.
 func ExactModel(m, k, n int) (Model, error) {
 	if m < 1 || k < 1 || n < 0 {
@@ -442,6 +449,9 @@ func ExactModel(m, k, n int) (Model, error) {
 		ways[b] = new(big.Int)
 	}
 	ways[0].SetUint64(1)
+	if n == 0 {
+		return Model{ways, new(big.Rat)}, nil
+	}
 	var stay, factor big.Int
 	for throw := 1; throw <= k*n; throw++ {
 		for b := min(throw, m); b >= 1; b-- {

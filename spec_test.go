@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -83,7 +84,45 @@ func TestSpecExamples(t *testing.T) {
 	if n := strings.Count(spec, "\nprotocol    "); n != len(examples) {
 		t.Errorf("SPEC.md has %d worked examples, %d are checked", n, len(examples))
 	}
-	// The sizing table of section 3.3.
+	// The limits of section 2.
+	for i := range protocols {
+		p := &protocols[i]
+		span := func(least, most uint64) string {
+			switch {
+			case least == most:
+				return fmt.Sprintf("exactly %d", most)
+			case most == math.MaxUint64:
+				return fmt.Sprintf("%d to 2^64−1", least)
+			case most == math.MaxUint32:
+				return fmt.Sprintf("%d to 2^32−1", least)
+			case most == 1_000_000 || most == 10_000_000:
+				digits := fmt.Sprint(most)
+				return fmt.Sprintf("%d–%s,%s,000", least, digits[:len(digits)-6], digits[len(digits)-6:len(digits)-3])
+			}
+			return fmt.Sprintf("%d–%d", least, most)
+		}
+		m, seed, key, item := span(p.leastBits, p.mostBits), "none", "none", span(p.leastItem, p.mostItem)
+		if p.derive == deriveBlock {
+			m = "multiples of 512 from 512 to 2^48"
+			if p.leastBits != 512 || p.mostBits != 1<<48 {
+				t.Error("m of the v2 protocols")
+			}
+		}
+		if p.mostSeed > 0 {
+			seed = fmt.Sprintf("0–%d", p.mostSeed)
+		}
+		if p.mostKey > 0 {
+			key = fmt.Sprintf("none, or %d–%d", p.leastKey, p.mostKey)
+		}
+		if p.text {
+			item += ", UTF-8"
+		}
+		row := fmt.Sprintf("| %d | `%s` | %s | 1–%d | %s | %s | %s |\n", p.number, p.name, m, p.mostHashes, seed, key, item)
+		if !strings.Contains(spec, row) {
+			t.Errorf("SPEC.md lacks the limits %s", row)
+		}
+	}
+	// The sizes of section 3.3.
 	rows := 0
 	for _, text := range strings.Split(spec, "\n") {
 		var n, m uint64

@@ -18,15 +18,16 @@ type Stats struct {
 	Ones           uint64   `json:"ones"`             // bits set
 	Fill           float64  `json:"fill"`             // Ones / Bits
 	RealisedFPRate float64  `json:"realised_fp_rate"` // of this filter, for items chosen independently of it
-	ExpectedFPRate float64  `json:"expected_fp_rate"` // mean over all filters of n records, m, k
+	ExpectedFPRate float64  `json:"expected_fp_rate"` // by the model, for n records, m, k
 	FilterBytes    uint64   `json:"filter_bytes"`
 	SetBytes       uint64   `json:"set_bytes"` // records, heads and index; 0 for a filter alone
 }
 
 // Stats counts the filter's bits and computes its rates: the realised one is
 // (ones/m)^k, for the v2 protocols the mean over blocks of (ones/512)^k; the
-// expected one is [BlockedFPRate] for the v2 protocols and [ClassicFPRate]
-// for the others. It reads the whole filter. Errors: ErrClosed.
+// expected one is [BlockedFPRate] for the v2 protocols, which is the mean over
+// all filters of that shape, and [ClassicFPRate] for the others, which is a
+// little below it. It reads the whole filter. Errors: ErrClosed.
 func (f *Filter) Stats() (Stats, error) {
 	if err := f.open(); err != nil {
 		return Stats{}, err
@@ -107,7 +108,7 @@ func (f *Filter) describe(kind string) string {
 func (f *Filter) String() string { return f.describe("Filter") }
 
 // Format prints String's text under every verb.
-func (f *Filter) Format(w fmt.State, verb rune) { fmt.Fprint(w, f.String()) }
+func (f Filter) Format(w fmt.State, verb rune) { fmt.Fprint(w, f.String()) }
 
 // LogValue implements [slog.LogValuer].
 func (f *Filter) LogValue() slog.Value { return slog.StringValue(f.String()) }
@@ -121,7 +122,7 @@ func (s *Snapshot) String() string {
 }
 
 // Format prints String's text under every verb.
-func (s *Snapshot) Format(w fmt.State, verb rune) { fmt.Fprint(w, s.String()) }
+func (s Snapshot) Format(w fmt.State, verb rune) { fmt.Fprint(w, s.String()) }
 
 // LogValue implements [slog.LogValuer].
 func (s *Snapshot) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -280,6 +280,8 @@ def size_v2(protocol, n, rate, asked):
         return any(model(n, blocks, k) <= rate for k in choices)
 
     low, high = 1, 2**39
+    if n > 2**16:  # Poisson weights must not give fewer bits to more records
+        low = size_v2(protocol, 2**16, rate, asked)[0] // BLOCK
     if not enough(high):
         raise Refused("out of reach")
     while low < high:
@@ -298,17 +300,21 @@ LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
 
 
+def artanh(s):
+    """The series of the inverse hyperbolic tangent, to the 29th power."""
+    z = s * s
+    t = 1.0 / 29.0
+    for d in range(27, 0, -2):
+        t = t * z + 1.0 / d
+    return s * t
+
+
 def ln(x):
     """The logarithm, by a series of its own: math.log differs by machine."""
     f, e = math.frexp(x)
     if f < SQRT_HALF:
         f, e = f * 2.0, e - 1
-    s = (f - 1.0) / (f + 1.0)
-    z = s * s
-    t = 1.0 / 29.0
-    for d in range(27, 0, -2):
-        t = t * z + 1.0 / d
-    return float(e) * LN2 + 2.0 * s * t
+    return float(e) * LN2 + 2.0 * artanh((f - 1.0) / (f + 1.0))
 
 
 def exp(x):
@@ -328,7 +334,8 @@ def bits_for(n, rate, k):
     t = exp(ln(rate) / k)
     if n == 0 or t >= 1.0:
         return 0
-    y = ln(1.0 - t)
+    # ln(1 - t), which cancels nothing where t is small.
+    y = ln(1.0 - t) if t > 0.5 else -2.0 * artanh(t / (2.0 - t))
     if y == 0.0:
         raise Refused("out of reach")
     return math.ceil(-(float(k) * float(n)) / y)
@@ -345,12 +352,13 @@ def size_v1(protocol, n, rate, asked):
         m = max(least, bits_for(n, rate, k))
     elif n == 0:
         m, k = least, 1
+    elif math.floor(-ln(rate) / LN2 + 0.5) > most_k:
+        k = most_k  # fewer hashes than are best need more bits
+        m = max(least, bits_for(n, rate, k))
     else:
         m = max(least, math.ceil(-float(n) * ln(rate) / (LN2 * LN2)))
         k = max(1, math.floor(float(m) / float(n) * LN2 + 0.5))
-        if k > most_k:  # fewer hashes than are best need more bits
-            k = most_k
-            m = max(least, bits_for(n, rate, k))
+        k = min(k, most_k)
     if m > most:
         raise Refused("out of reach")
     return m, k
@@ -678,16 +686,19 @@ NUMBERS = (0, 1, 2, 5, 10, 64, 100, 1000, 10**4, 65535, 65536, 65537, 10**5,
            10**6, 4 * 10**6, 10**7, 10**9, 2**40)
 RATES = (0.99, 0.5, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4, 1e-6, 1e-9)
 # With both ends of what a rate may be.
-V1_RATES = (1 - 2**-53, 0.5, 0.01, 1e-4, 1e-9, 1e-18, 2.0**-1022)
+V1_RATES = (1 - 2**-53, 0.5, 0.01, 1e-4, 1.0789593326684802e-05, 1e-9,
+            1e-17, 1e-18, 2.0**-1022)
 # Every number of records with every rate and number of hashes asked.
 SIZING = (
     (SHA256, NUMBERS, RATES, (0,)),
     (SHA256, (1, 10, 1000, 65536, 65537, 10**6, 2**40),
      (0.99, 0.5, 0.01, 1e-4, 1e-9), (1, 3, 6, 14)),
     (SHA256, (0, 2**40 + 1), (0.01,), (1, 14)),
+    (SHA256, (65535, 65536, 65537, 65538), (0.8646688468054464,
+     0.7076433687050756, 0.651130792772989), (0, 6, 14)),
     (BLAKE2B, (0, 1, 100, 65537, 10**6), (0.5, 0.01, 1e-6), (0, 6)),
     (DOC, (0, 1, 5, 20, 64, 65), V1_RATES, (0, 1, 3, 8)),
-    (ES, (0, 1, 100, 10**5, 10**6, 10**7), V1_RATES, (0, 1, 4, 16)),
+    (ES, (0, 1, 100, 10**5, 100085, 100086, 10**6, 10**7), V1_RATES, (0, 1, 4, 16)),
     (KEY_INDEX, (0, 1, 65537, 10**9, 2**40, 2**40 + 1, 2**62), V1_RATES,
      (0, 1, 7, 256)),
 )
