@@ -114,20 +114,29 @@ func (s *Snapshot) open() error {
 }
 
 // find is the one road of all lookups: the filter, then the set.
-func (s *Snapshot) find(item []byte) (r Result, ordinal uint64, err error) {
+func (s *Snapshot) find(item []byte) (Result, uint64, error) {
 	if err := s.open(); err != nil {
-		return r, 0, err
+		return Result{}, 0, err
 	}
 	if err := s.filter.scheme.checkItem(item); err != nil {
-		return r, 0, err
+		return Result{}, 0, err
 	}
 	if s.file.mapping != nil {
-		defer runtime.KeepAlive(s.file.mapping)
-		defer recoverFault(mapping.Guard(), &err)
+		return s.findMapped(item)
 	}
+	return s.findAdmitted(item)
+}
+
+func (s *Snapshot) findMapped(item []byte) (r Result, ordinal uint64, err error) {
+	defer runtime.KeepAlive(s.file.mapping)
+	defer recoverFault(mapping.Guard(), &err)
+	return s.findAdmitted(item)
+}
+
+func (s *Snapshot) findAdmitted(item []byte) (Result, uint64, error) {
 	maybe, w := s.filter.has(item)
 	if !maybe {
-		return r, 0, nil
+		return Result{}, 0, nil
 	}
 	if s.filter.scheme.derive != deriveBlock {
 		w = plainScheme.digest(item)
@@ -174,32 +183,6 @@ func (s *Snapshot) Lookup(item []byte) (Result, error) {
 // LookupString is [Snapshot.Lookup] for the bytes of a string.
 func (s *Snapshot) LookupString(item string) (Result, error) {
 	return s.Lookup(digest.Bytes(item))
-}
-
-// LookupBatch is [Snapshot.Lookup] for many items at once: results[i] is for
-// items[i]. More results than items are left as they are, fewer are
-// ErrConfig. If an item is not admitted the error names its index, and no
-// result has been written.
-func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
-	if err := s.open(); err != nil {
-		return err
-	}
-	if len(results) < len(items) {
-		return fmt.Errorf("%w: %d results for a batch of %d items", ErrConfig, len(results), len(items))
-	}
-	for i, item := range items {
-		if err := s.filter.scheme.checkItem(item); err != nil {
-			return fmt.Errorf("%w (item %d of the batch)", err, i)
-		}
-	}
-	for i, item := range items {
-		r, _, err := s.find(item)
-		if err != nil {
-			return fmt.Errorf("%w (item %d of the batch)", err, i)
-		}
-		results[i] = r
-	}
-	return nil
 }
 
 // Digest computes the digest of item that this snapshot, and every filter

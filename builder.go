@@ -1,18 +1,14 @@
 package bloom
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/bits"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,88 +27,9 @@ import (
 const mostMemory = 1 << (28 + 5*(^uint(0)>>63))
 
 const (
-	pileBits    = 8
 	batchBytes  = 1 << 18
 	leastMemory = 4 << 20
-	chunkBytes  = 1 << 16 // an offset in a chunk is 16 bits, see ref
 )
-
-// An encoded record on a pile: four words, length, bytes.
-const recordOverhead = 4*8 + 4
-
-func appendEntry(dst []byte, e entry) []byte {
-	for _, w := range e.words {
-		dst = binary.LittleEndian.AppendUint64(dst, w)
-	}
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.record)))
-	return append(dst, e.record...)
-}
-
-func readEntry(b []byte) (e entry, rest []byte) {
-	for i := range e.words {
-		e.words[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	end := recordOverhead + int(binary.LittleEndian.Uint32(b[32:]))
-	e.record = b[recordOverhead:end:end]
-	return e, b[end:]
-}
-
-// compareEntries is the canonical order: the whole digest, then the bytes.
-func compareEntries(a, b entry) int {
-	for i := range a.words {
-		if c := cmp.Compare(a.words[i], b.words[i]); c != 0 {
-			return c
-		}
-	}
-	return bytes.Compare(a.record, b.record)
-}
-
-// A batch is records that wait for a worker.
-type batch struct {
-	data []byte
-	ends []int
-}
-
-// A pile is encoded records in the order of their coming.
-type pile [][]byte
-
-// A sorter is one worker's piles.
-type sorter struct {
-	piles [1 << pileBits]pile
-	batch *batch     // the last one taken, to be filled again
-	spare [][]byte   // chunks of piles that were spilled
-	mu    sync.Mutex // of spare
-}
-
-func (s *sorter) add(p *pile, e entry) {
-	size := recordOverhead + len(e.record)
-	last := len(*p) - 1
-	if last < 0 || cap((*p)[last])-len((*p)[last]) < size {
-		if n := len(s.spare); n > 0 && size <= chunkBytes {
-			*p, s.spare = append(*p, s.spare[n-1]), s.spare[:n-1]
-		} else {
-			next := 1 << 10
-			if last >= 0 {
-				next = min(2*cap((*p)[last]), chunkBytes)
-			}
-			*p = append(*p, make([]byte, 0, max(next, size)))
-		}
-		last++
-	}
-	(*p)[last] = appendEntry((*p)[last], e)
-}
-
-// take digests a batch and puts its records on 2^topBits piles.
-func (s *sorter) take(set *scheme, b *batch, topBits int) {
-	start := 0
-	for _, end := range b.ends {
-		e := entry{record: b.data[start:end]}
-		e.words = set.digest(e.record)
-		s.add(&s.piles[e.words[0]>>(64-topBits)], e)
-		start = end
-	}
-	s.batch = b
-}
 
 // BuildOptions bound what a [Builder] takes. The zero value builds in memory.
 type BuildOptions struct {
@@ -280,7 +197,7 @@ func add[T ~[]byte | ~string](b *Builder, record T) error {
 // dispatch hands the batch to a worker, and waits for one if all are busy.
 func (b *Builder) dispatch() {
 	if b.idle == nil {
-		b.idle = make(chan *sorter, runtime.GOMAXPROCS(0))
+		b.idle = make(chan *sorter, cores())
 		for range cap(b.idle) {
 			s := &sorter{batch: new(batch)}
 			b.sorters = append(b.sorters, s)
@@ -379,38 +296,34 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 		b.dispatch()
 		b.working.Wait()
 	}
-	parts := make([]part, 1<<topBits)
-	var sorted atomic.Uint64
-	parallel(len(parts), func(i int) {
-		if ctx.Err() != nil {
-			return
+	piles := make([]pile, 1<<topBits)
+	parallel(len(b.sorters), len(piles), func(worker, i int) {
+		if ctx.Err() == nil {
+			piles[i] = b.sorters[worker].sort(b.takePile(i), topBits)
 		}
-		parts[i] = sortPile(b.takePile(i), topBits, new(scratch))
-		sorted.Add(parts[i].count)
 	})
-	n := sorted.Load()
+	n := uint64(0)
+	for i := range piles {
+		n += uint64(piles[i].count)
+	}
 	b.o.Progress("sorting", n, n)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("bloom: building: %w", err)
-	}
-	size := uint64(0)
-	for i := range parts {
-		size += uint64(len(parts[i].data))
 	}
 	cfg, err := b.cfg.Resolve(n)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Bits/8 > b.limit-min(size, b.limit) {
-		return nil, fmt.Errorf("%w: a filter of %d bytes and records of %d pass %d", ErrTooLarge, cfg.Bits/8, size, b.limit)
+	if cfg.Bits/8 > b.limit-min(b.held, b.limit) {
+		return nil, fmt.Errorf("%w: a filter of %d bytes and records of %d pass %d", ErrTooLarge, cfg.Bits/8, b.held, b.limit)
 	}
 	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: make([]byte, (cfg.Bits+7)/8)}
-	f.fill(parts)
+	f.fill(piles)
 	b.o.Progress("filter", n, n)
 	f.digest = sectionDigest(f.bits)
 	set := newFrozenSet(n, f.salt())
 	set.scheme = b.set
-	set.fill(parts)
+	set.fill(piles)
 	b.o.Progress("writing", n, n)
 	return &Snapshot{filter: f, set: set, file: new(file)}, nil
 }
@@ -418,151 +331,46 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 // takePile takes pile i from all workers.
 func (b *Builder) takePile(i int) (p pile) {
 	for _, s := range b.sorters {
-		p = append(p, s.piles[i]...)
-		s.piles[i] = nil
+		p.chunks = append(p.chunks, s.piles[i].chunks...)
+		p.count += s.piles[i].count
+		s.piles[i] = pile{}
 	}
 	return p
 }
 
-// parallel calls do for 0 to n-1 on all cores and waits.
-func parallel(n int, do func(i int)) {
+// cores is how many workers there should be.
+func cores() int { return runtime.GOMAXPROCS(0) }
+
+// parallel calls do for 0 to n-1, by so many workers, and waits.
+func parallel(workers, n int, do func(worker, i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	work := func() {
+	work := func(worker int) {
 		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-			do(int(i - 1))
+			do(worker, int(i-1))
 		}
 	}
-	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
-		wg.Go(work)
+	for worker := 1; worker < min(n, workers); worker++ {
+		wg.Go(func() { work(worker) })
 	}
-	work()
+	work(0)
 	wg.Wait()
 }
 
-// A part is one pile, sorted and without duplicates.
-type part struct {
-	data  []byte // encoded records
-	count uint64
-}
-
-// A ref finds an encoded record of a pile: its first word, and its chunk and
-// offset.
-type ref struct {
-	word uint64
-	at   uint64
-}
-
-func (p pile) entry(r ref) entry {
-	e, _ := readEntry(p[r.at>>16][r.at&0xffff:])
-	return e
-}
-
-// scratch is what sortPile works with, for more than one pile. A caller who
-// keeps the result leaves out nil.
-type scratch struct {
-	refs, sorted []ref
-	ends         []int
-	out          []byte
-}
-
-// sortPile sorts by counting on the bits below those that chose the pile,
-// about one record a count. A caller who crafts records can make counts
-// large, but each is then sorted in n·log n.
-func sortPile(p pile, topBits int, w *scratch) part {
-	refs := w.refs[:0]
-	size := 0
-	for c, chunk := range p {
-		for rest := chunk; len(rest) > 0; {
-			at := len(chunk) - len(rest)
-			refs = append(refs, ref{binary.LittleEndian.Uint64(rest), uint64(c)<<16 | uint64(at)})
-			_, rest = readEntry(rest)
-		}
-		size += len(chunk)
-	}
-	countBits := min(bits.Len(uint(len(refs))), 16)
-	slot := func(r ref) uint64 { return r.word << topBits >> (64 - countBits) }
-	ends := slices.Grow(w.ends[:0], 1<<countBits)[:1<<countBits]
-	clear(ends)
-	for _, r := range refs {
-		ends[slot(r)]++
-	}
-	sum := 0
-	for i, c := range ends {
-		sum, ends[i] = sum+c, sum
-	}
-	sorted := slices.Grow(w.sorted[:0], len(refs))[:len(refs)]
-	w.refs, w.ends, w.sorted = refs, ends, sorted
-	for _, r := range refs {
-		sorted[ends[slot(r)]] = r
-		ends[slot(r)]++
-	}
-	start := 0
-	for _, end := range ends {
-		if end-start > 1 {
-			slices.SortFunc(sorted[start:end], func(a, b ref) int {
-				if c := cmp.Compare(a.word, b.word); c != 0 {
-					return c
-				}
-				return compareEntries(p.entry(a), p.entry(b))
-			})
-		}
-		start = end
-	}
-	out := part{data: slices.Grow(w.out[:0], size)}
-	var last entry
-	for i, r := range sorted {
-		e := p.entry(r)
-		if i > 0 && e.words == last.words && bytes.Equal(e.record, last.record) {
-			continue
-		}
-		out.data = appendEntry(out.data, e)
-		out.count++
-		last = e
-	}
-	return out
-}
-
-// each calls yield for the records from part i on, until it returns false.
-func each(parts []part, i int, yield func(entry) bool) {
-	for ; i < len(parts); i++ {
-		for rest := parts[i].data; len(rest) > 0; {
-			var e entry
-			if e, rest = readEntry(rest); !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// share is the first of n blocks or buckets that is left to part i of so
-// many, and so the end of part i-1's: those that begin in the part. What
-// begins in a part may end in the next.
-func share(n uint64, i, parts int) uint64 {
-	if i == parts {
-		return n
-	}
-	first, rest := bits.Mul64(n, uint64(i)<<(64-pileBits)) // part i's least first word; parts is 1 or 1<<pileBits
-	if rest != 0 {
-		first++
-	}
-	return first
-}
-
 // fill sets the bits of all records.
-func (f *Filter) fill(parts []part) {
+func (f *Filter) fill(piles []pile) {
 	if f.scheme.derive != deriveBlock {
-		each(parts, 0, func(e entry) bool {
+		each(piles, 0, func(e *entry) bool {
 			f.insert(e.record, e.words)
 			return true
 		})
 		return
 	}
-	// Each part sets the blocks that begin in it: no two write to one.
+	// Each pile sets the blocks that begin in it: no two write to one.
 	blocks := f.m / blockBits
-	parallel(len(parts), func(i int) {
-		first, end := share(blocks, i, len(parts)), share(blocks, i+1, len(parts))
-		each(parts, i, func(e entry) bool {
+	parallel(cores(), len(piles), func(_, i int) {
+		first, end := share(blocks, i, len(piles)), share(blocks, i+1, len(piles))
+		each(piles, i, func(e *entry) bool {
 			b := block(e.words, blocks)
 			if b >= first && b < end {
 				f.insert(e.record, e.words)
@@ -576,7 +384,7 @@ func (f *Filter) fill(parts []part) {
 // which are do's only until it returns. The sequence is in order and begins
 // in or before bucket b. If its records do not outlast its next step they are
 // copied to arena, else that is nil.
-func (s *frozenSet) eachBucket(records func(func(entry) bool), b, end uint64, arena *[]byte, do func(b uint64, entries []entry)) {
+func (s *frozenSet) eachBucket(records func(func(*entry) bool), b, end uint64, arena *[]byte, do func(b uint64, entries []entry)) {
 	var entries []entry
 	flush := func() {
 		do(b, entries)
@@ -585,20 +393,20 @@ func (s *frozenSet) eachBucket(records func(func(entry) bool), b, end uint64, ar
 			*arena = (*arena)[:0]
 		}
 	}
-	records(func(e entry) bool {
+	records(func(e *entry) bool {
 		at := s.bucket(e.words)
 		if at < b {
-			return true // begins in an earlier part
+			return true // begins in an earlier pile
 		}
 		for b < min(at, end) {
 			flush()
 		}
+		entries = append(entries, *e)
 		if arena != nil {
 			start := len(*arena)
 			*arena = append(*arena, e.record...)
-			e.record = (*arena)[start:]
+			entries[len(entries)-1].record = (*arena)[start:]
 		}
-		entries = append(entries, e)
 		return at < end
 	})
 	for b < end {
@@ -606,18 +414,18 @@ func (s *frozenSet) eachBucket(records func(func(entry) bool), b, end uint64, ar
 	}
 }
 
-// eachBucketOf is eachBucket for the buckets that begin in part i.
-func (s *frozenSet) eachBucketOf(parts []part, i int, do func(b uint64, entries []entry)) {
-	records := func(yield func(entry) bool) { each(parts, i, yield) }
-	s.eachBucket(records, share(s.buckets, i, len(parts)), share(s.buckets, i+1, len(parts)), nil, do)
+// eachBucketOf is eachBucket for the buckets that begin in pile i.
+func (s *frozenSet) eachBucketOf(piles []pile, i int, do func(b uint64, entries []entry)) {
+	records := func(yield func(*entry) bool) { each(piles, i, yield) }
+	s.eachBucket(records, share(s.buckets, i, len(piles)), share(s.buckets, i+1, len(piles)), nil, do)
 }
 
 // fill makes both sections.
-func (s *frozenSet) fill(parts []part) {
+func (s *frozenSet) fill(piles []pile) {
 	s.index = make([]byte, 8*(s.buckets+1))
-	firsts := make([]uint64, len(parts)) // the ordinal of the first bucket that begins in a part
-	parallel(len(parts), func(i int) {
-		s.eachBucketOf(parts, i, func(b uint64, entries []entry) {
+	firsts := make([]uint64, len(piles)) // the ordinal of the first bucket that begins in a pile
+	parallel(cores(), len(piles), func(_, i int) {
+		s.eachBucketOf(piles, i, func(b uint64, entries []entry) {
 			binary.LittleEndian.PutUint64(s.index[8*b:], s.bucketSize(entries))
 			firsts[i] += uint64(len(entries))
 		})
@@ -632,10 +440,10 @@ func (s *frozenSet) fill(parts []part) {
 		binary.LittleEndian.PutUint64(s.index[8*b:], offset)
 		offset += size
 	}
-	s.data, s.size, s.held = make([]byte, offset), offset, true
-	parallel(len(parts), func(i int) {
+	s.data, s.size, s.held = make([]byte, offset, offset+slack), offset, true
+	parallel(cores(), len(piles), func(_, i int) {
 		first := firsts[i]
-		s.eachBucketOf(parts, i, func(b uint64, entries []entry) {
+		s.eachBucketOf(piles, i, func(b uint64, entries []entry) {
 			at := s.offset(b)
 			s.appendBucket(s.data[at:at:s.offset(b+1)], b, first, entries)
 			first += uint64(len(entries))

@@ -34,7 +34,7 @@ type frozenSet struct {
 	index   []byte  // K+1 offsets of 8 bytes into the buckets
 	size    uint64  // bytes of the buckets
 	data    []byte  // the buckets, held or mapped; nil: behind source
-	held    bool    // data was verified and cannot change
+	held    bool    // data was verified, cannot change, and has slack bytes more in its capacity
 	source  io.ReaderAt
 	at      int64 // where the buckets begin in source
 }
@@ -122,10 +122,9 @@ func (s *frozenSet) headCheck(b uint64, head []byte) uint32 {
 // appendBucket appends bucket b, whose first record has the ordinal first.
 func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) []byte {
 	start := len(dst)
-	longest, check := 0, uint32(0)
+	longest := 0
 	for i := range entries {
 		longest = max(longest, len(entries[i].record))
-		check = crc32.Update(check, castagnoli, entries[i].record)
 	}
 	code := lengthCode(longest)
 	if len(entries) < escaped {
@@ -136,7 +135,8 @@ func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) [
 	for i := range s.width {
 		dst = append(dst, byte(first>>(8*i)))
 	}
-	dst = binary.LittleEndian.AppendUint32(dst, check)
+	check := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
 	for i := range entries {
 		dst = append(dst, tag(entries[i].words))
 	}
@@ -145,10 +145,13 @@ func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) [
 			dst = append(dst, byte(len(entries[i].record)>>(8*j)))
 		}
 	}
-	dst = binary.LittleEndian.AppendUint32(dst, s.headCheck(b, dst[start:]))
+	own := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
 	for i := range entries {
 		dst = append(dst, entries[i].record...)
 	}
+	binary.LittleEndian.PutUint32(dst[check:], crc32.Checksum(dst[own+4:], castagnoli))
+	binary.LittleEndian.PutUint32(dst[own:], s.headCheck(b, dst[start:own]))
 	return dst
 }
 
@@ -263,18 +266,120 @@ func (s *frozenSet) find(w [4]uint64, item []byte) (ordinal uint64, ok bool, err
 	if !s.held {
 		return s.findVerified(w, item)
 	}
-	b := s.bucket(w)
-	data := s.data[s.offset(b):s.offset(b+1)]
-	h := s.readHead(data)
-	at := h.size
-	for i, t := range h.tags {
-		n := h.length(i)
-		if t == tag(w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
-			return h.first + uint64(i), true, nil
+	data := s.data[s.offset(s.bucket(w)):cap(s.data)]
+	p := s.candidates(data, w, len(item))
+	for i, at := p.next(); i >= 0; i, at = p.next() {
+		if bytes.Equal(data[at:at+len(item)], item) {
+			return s.first(data) + uint64(i), true, nil
 		}
-		at += n
 	}
 	return 0, false, nil
+}
+
+// first is the ordinal in a verified head.
+func (s *frozenSet) first(data []byte) (first uint64) {
+	at := 1
+	if data[0]>>2 == escaped {
+		at += 8
+	}
+	for i := range s.width {
+		first |= uint64(data[at+i]) << (8 * i)
+	}
+	return first
+}
+
+// A probe goes over the records of a bucket that have an item's tag and
+// length: eight at a time, as bytes of a word, where lengths have one byte.
+type probe struct {
+	data    []byte // the bucket, and at least slack bytes more
+	tags    int    // where they begin
+	lengths int
+	count   int
+	code    int
+	tag     uint64 // in each of eight bytes
+	length  uint64 // of the item; in each of eight bytes for code 0
+	i       int    // the next record to look at
+	at      int    // where it begins
+	matches uint64 // the top bit of each byte: records of the eight before i that match
+	sizes   uint64 // the lengths of those eight
+}
+
+// slack is how many bytes a probe may read, and not use, behind the buckets.
+const slack = 8
+
+const (
+	everyByte = 0x0101010101010101
+	topBits   = 0x8080808080808080
+)
+
+// zeroBytes sets the top bit of each byte of x that is zero, and no other.
+func zeroBytes(x uint64) uint64 { return ^((x&^topBits + ^uint64(topBits)) | x) & topBits }
+
+// sumBytes adds up the eight bytes of x.
+func sumBytes(x uint64) int {
+	const evenBytes = 0x00ff00ff00ff00ff
+	return int((x&evenBytes + x>>8&evenBytes) * 0x0001000100010001 >> 48)
+}
+
+// candidates begins a probe of a verified bucket.
+func (s *frozenSet) candidates(data []byte, w [4]uint64, length int) (p probe) {
+	p = probe{data: data, count: int(data[0] >> 2), code: int(data[0] & 3), tag: uint64(tag(w)) * everyByte, length: uint64(length)}
+	p.tags = 1 + s.width + 4
+	if p.count == escaped {
+		p.count = int(binary.LittleEndian.Uint64(data[1:]))
+		p.tags += 8
+	}
+	p.lengths = p.tags + p.count
+	p.at = p.lengths + p.count<<p.code + 4
+	if p.code == 0 {
+		if length > 255 {
+			p.count = 0 // none is so long
+		}
+		p.length *= everyByte
+	}
+	return p
+}
+
+// next returns the next candidate and where its bytes begin, or -1. A
+// candidate has the item's tag and length.
+func (p *probe) next() (i, at int) {
+	if p.code != 0 {
+		return p.nextLong()
+	}
+	for p.matches == 0 {
+		if p.i >= p.count {
+			return -1, 0
+		}
+		p.at += sumBytes(p.sizes)
+		p.sizes = binary.LittleEndian.Uint64(p.data[p.lengths+p.i:])
+		p.matches = zeroBytes(binary.LittleEndian.Uint64(p.data[p.tags+p.i:])^p.tag) & zeroBytes(p.sizes^p.length)
+		if rest := p.count - p.i; rest < 8 {
+			p.matches &= 1<<(8*rest) - 1
+		}
+		p.i += 8
+	}
+	bit := bits.TrailingZeros64(p.matches) // of byte bit/8, the top one
+	p.matches &= p.matches - 1
+	return p.i - 8 + bit/8, p.at + sumBytes(p.sizes&(1<<(bit-7)-1))
+}
+
+// nextLong is next for lengths of more than a byte, one by one.
+func (p *probe) nextLong() (i, at int) {
+	for p.i < p.count {
+		i, at = p.i, p.at
+		var length uint64
+		if p.code == 1 {
+			length = uint64(binary.LittleEndian.Uint16(p.data[p.lengths+2*i:]))
+		} else {
+			length = uint64(binary.LittleEndian.Uint32(p.data[p.lengths+4*i:]))
+		}
+		p.i++
+		p.at += int(length)
+		if p.data[p.tags+i] == byte(p.tag) && length == p.length {
+			return i, at
+		}
+	}
+	return -1, 0
 }
 
 // headRead is how much of a bucket is read at first, where it is behind a
@@ -307,13 +412,13 @@ func (s *frozenSet) findVerified(w [4]uint64, item []byte) (ordinal uint64, ok b
 		if t == tag(w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
 			if i > 0 {
 				before := data[at-h.length(i-1) : at]
-				ok = compareEntries(entry{s.scheme.digest(before), before}, entry{w, item}) < 0
+				ok = compareEntries(&entry{s.scheme.digest(before), before}, &entry{w, item}) < 0
 			} else {
 				ok = true
 			}
 			if i+1 < h.count {
 				after := data[at+n : at+n+h.length(i+1)]
-				ok = ok && compareEntries(entry{w, item}, entry{s.scheme.digest(after), after}) < 0
+				ok = ok && compareEntries(&entry{w, item}, &entry{s.scheme.digest(after), after}) < 0
 			}
 			if !ok {
 				return 0, false, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
@@ -407,7 +512,7 @@ func (s *frozenSet) checkBucket(b uint64, yield func(e entry) bool) (h head, err
 			return h, corruptBucket(b, fmt.Errorf("record %d belongs to bucket %d", i, s.bucket(e.words)))
 		case tag(e.words) != h.tags[i]:
 			return h, corruptBucket(b, fmt.Errorf("tag of record %d", i))
-		case i > 0 && compareEntries(last, e) >= 0:
+		case i > 0 && compareEntries(&last, &e) >= 0:
 			return h, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
 		}
 		if !yield(e) {

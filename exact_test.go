@@ -9,14 +9,13 @@ import (
 // fabricated is a set of records whose digests are chosen by the test, which
 // no caller can do.
 func fabricated(entries []entry) *frozenSet {
-	slices.SortFunc(entries, compareEntries)
-	var p part
-	for _, e := range entries {
-		p.data = appendEntry(p.data, e)
-		p.count++
+	var w sorter
+	for i := range entries {
+		w.add(&w.piles[0], &entries[i])
 	}
-	s := newFrozenSet(p.count, 42)
-	s.fill([]part{p})
+	p := w.sort(w.piles[0], 0)
+	s := newFrozenSet(uint64(p.count), 42)
+	s.fill([]pile{p})
 	return &s
 }
 
@@ -61,8 +60,8 @@ func TestBucketShapes(t *testing.T) {
 	}
 }
 
-// Digests at the edges of the parts that are built at the same time.
-func TestPartEdges(t *testing.T) {
+// Digests at the edges of the piles that are built at the same time.
+func TestPileEdges(t *testing.T) {
 	var entries []entry
 	for i := range uint64(256) {
 		for _, w := range []uint64{i << 56, i<<56 + 1, i<<56 - 1, i<<56 | 1<<55} {
@@ -73,18 +72,18 @@ func TestPartEdges(t *testing.T) {
 		some := entries[:n]
 		s := sorter{}
 		for _, e := range some {
-			s.add(&s.piles[e.words[0]>>56], e)
+			s.add(&s.piles[e.words[0]>>56], &e)
 		}
-		parts := make([]part, 256)
+		piles := make([]pile, 256)
 		total := uint64(0)
-		for i := range parts {
-			parts[i] = sortPile(s.piles[i], pileBits, new(scratch))
-			total += parts[i].count
+		for i := range piles {
+			piles[i] = s.sort(s.piles[i], pileBits)
+			total += uint64(piles[i].count)
 		}
 		many, one := newFrozenSet(total, 42), fabricated(slices.Clone(some))
-		many.fill(parts)
+		many.fill(piles)
 		if total != uint64(n) || !slices.Equal(many.index, one.index) || !slices.Equal(many.data, one.data) {
-			t.Fatalf("%d records: in 256 parts other bytes than in one", n)
+			t.Fatalf("%d records: in 256 piles other bytes than in one", n)
 		}
 		for _, e := range some {
 			if _, ok, _ := many.find(e.words, e.record); !ok {

@@ -407,7 +407,7 @@ func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) 
 	}
 	data := make([]byte, size)
 	errs := make([]error, len(checks)/4)
-	parallel(len(errs), func(i int) {
+	parallel(cores(), len(errs), func(_, i int) {
 		b := chunk(data, i)
 		if errs[i] = readFullAt(r, b, int64(at)+int64(i)*sectionChunk); errs[i] == nil &&
 			crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(checks[4*i:]) {
@@ -594,10 +594,10 @@ func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err
 		return h, nil, fmt.Errorf("%w: %d bytes do not fit in memory", ErrTooLarge, l.total)
 	}
 	for total := int(l.total); len(data) < total; {
-		if len(data) == cap(data) { // as much again as came, and never more than is to come
-			data = append(make([]byte, 0, min(total, max(2*len(data), sectionChunk))), data...)
+		if len(data) >= cap(data)-slack { // as much again as came, and never more than is to come
+			data = append(make([]byte, 0, min(total, max(2*len(data), sectionChunk))+slack), data...)
 		}
-		n, err := io.ReadFull(r, data[len(data):cap(data)])
+		n, err := io.ReadFull(r, data[len(data):min(total, cap(data)-slack)])
 		data = data[:len(data)+n]
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return h, nil, fmt.Errorf("%w: %d of %d bytes: %w", ErrCorrupt, len(data), total, io.ErrUnexpectedEOF)
@@ -626,7 +626,7 @@ func Read(r io.Reader, o OpenOptions) (*Snapshot, error) {
 		return nil, err
 	}
 	l, _ := h.layout()
-	s.set.data = data[l.buckets:l.total:l.total]
+	s.set.data = data[l.buckets:l.total]
 	if err := s.verify(context.Background(), production); err != nil {
 		return nil, err
 	}

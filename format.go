@@ -215,7 +215,7 @@ func (h *header) unseal(key []byte) error {
 // sectionDigest is the SHA-256 of the SHA-256 digests of a section's chunks.
 func sectionDigest(section []byte) [sha256.Size]byte {
 	chunks := make([][sha256.Size]byte, (len(section)+sectionChunk-1)/sectionChunk)
-	parallel(len(chunks), func(i int) { chunks[i] = sha256.Sum256(chunk(section, i)) })
+	parallel(cores(), len(chunks), func(_, i int) { chunks[i] = sha256.Sum256(chunk(section, i)) })
 	h := sha256.New()
 	for i := range chunks {
 		h.Write(chunks[i][:])

@@ -11,7 +11,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"runtime"
 )
 
 // Building larger than memory: piles that are full are sorted and appended to
@@ -68,38 +67,25 @@ func (b *Builder) spillPiles() (err error) {
 	}
 	s := b.spill
 	start := s.size
-	work := make([]scratch, runtime.GOMAXPROCS(0))
-	parts := make([]part, len(work))
-	for first := 0; first < 1<<pileBits; first += len(parts) {
-		n := min(len(parts), 1<<pileBits-first)
-		parallel(n, func(i int) {
-			p := b.takePile(first + i)
-			parts[i] = sortPile(p, pileBits, &work[i])
-			work[i].out = parts[i].data
-			spare := b.sorters[i%len(b.sorters)]
-			for _, chunk := range p {
-				if cap(chunk) == chunkBytes {
-					spare.keep(chunk)
-				}
-			}
+	sorted := make([]pile, len(b.sorters))
+	for first := 0; first < 1<<pileBits; first += len(sorted) {
+		n := min(len(sorted), 1<<pileBits-first)
+		parallel(len(b.sorters), n, func(worker, i int) {
+			sorted[i] = b.sorters[worker].sort(b.takePile(first+i), pileBits)
 		})
-		for _, p := range parts[:n] {
-			if _, err := s.f.WriteAt(p.data, s.size); err != nil {
-				return err
+		for i, p := range sorted[:n] {
+			for _, chunk := range p.chunks {
+				if _, err := s.f.WriteAt(chunk, s.size); err != nil {
+					return err
+				}
+				s.size += int64(len(chunk))
 			}
-			s.size += int64(len(p.data))
+			b.sorters[i].reuse(p.chunks)
 		}
 	}
 	s.runs = append(s.runs, run{start, s.size})
 	b.held = 0
 	return nil
-}
-
-// keep takes back a chunk that is empty again.
-func (s *sorter) keep(chunk []byte) {
-	s.mu.Lock()
-	s.spare = append(s.spare, chunk[:0])
-	s.mu.Unlock()
 }
 
 // A runReader reads the records of a run in order.
@@ -121,7 +107,8 @@ func (r *runReader) advance() (ok bool, err error) {
 			return false, nil
 		}
 		if len(r.buf) >= want {
-			r.entry, r.buf = readEntry(r.buf)
+			readEntry(&r.entry, r.buf)
+			r.buf = r.buf[want:]
 			return true, nil
 		}
 		if len(r.space) < want {
@@ -144,7 +131,7 @@ func (r *runReader) advance() (ok bool, err error) {
 type readers []*runReader
 
 func (r readers) Len() int           { return len(r) }
-func (r readers) Less(i, j int) bool { return compareEntries(r[i].entry, r[j].entry) < 0 }
+func (r readers) Less(i, j int) bool { return compareEntries(&r[i].entry, &r[j].entry) < 0 }
 func (r readers) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 func (r *readers) Push(any)          { panic("bloom: nothing is pushed") }
 func (r *readers) Pop() any {
@@ -155,7 +142,7 @@ func (r *readers) Pop() any {
 
 // merged calls yield for all records of the spill in canonical order, each
 // once. A record's bytes are good until the next.
-func (b *Builder) merged(ctx context.Context, yield func(entry) bool) error {
+func (b *Builder) merged(ctx context.Context, yield func(*entry) bool) error {
 	var h readers
 	size := min(max(b.o.Memory/4/uint64(len(b.spill.runs)), 4<<10), 1<<20)
 	for _, run := range b.spill.runs {
@@ -176,7 +163,7 @@ func (b *Builder) merged(ctx context.Context, yield func(entry) bool) error {
 				return err
 			}
 		}
-		e := h[0].entry
+		e := &h[0].entry
 		if count == 0 || e.words != last.words || !bytes.Equal(e.record, last.record) {
 			if !yield(e) {
 				return nil
@@ -259,7 +246,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 			b.o.Progress(stage, done, total)
 		}
 	}
-	if err := b.merged(ctx, func(entry) bool {
+	if err := b.merged(ctx, func(*entry) bool {
 		n++
 		progress("counting", n, 0)
 		return true
@@ -285,10 +272,10 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	done := uint64(0)
 	var arena, bucket []byte
 	var mergeErr error
-	records := func(stage string, see func(entry)) func(func(entry) bool) {
+	records := func(stage string, see func(*entry)) func(func(*entry) bool) {
 		done = 0
-		return func(yield func(entry) bool) {
-			mergeErr = b.merged(ctx, func(e entry) bool {
+		return func(yield func(*entry) bool) {
+			mergeErr = b.merged(ctx, func(e *entry) bool {
 				done++
 				progress(stage, done, n)
 				see(e)
@@ -324,7 +311,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 
 	buckets := newChunkWriter(w, l.buckets)
 	first := uint64(0)
-	set.eachBucket(records("writing", func(entry) {}), 0, set.buckets, &arena, func(b uint64, entries []entry) {
+	set.eachBucket(records("writing", func(*entry) {}), 0, set.buckets, &arena, func(b uint64, entries []entry) {
 		bucket = set.appendBucket(bucket[:0], b, first, entries)
 		first += uint64(len(entries))
 		buckets.write(bucket)
@@ -362,7 +349,7 @@ func newBlockWriter(f *Filter, out *chunkWriter) *blockWriter {
 	return &blockWriter{f: f, out: out}
 }
 
-func (w *blockWriter) add(e entry) {
+func (w *blockWriter) add(e *entry) {
 	if w.f.scheme.derive != deriveBlock {
 		w.f.insert(e.record, e.words)
 		return

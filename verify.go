@@ -55,7 +55,7 @@ func digestAt(ctx context.Context, r io.ReaderAt, at, size uint64) (sum [sha256.
 	sums := make([][sha256.Size]byte, n)
 	checks = make([]byte, 4*n)
 	errs := make([]error, n)
-	parallel(n, func(i int) {
+	parallel(cores(), n, func(_, i int) {
 		if errs[i] = ctx.Err(); errs[i] != nil {
 			return
 		}
@@ -179,7 +179,7 @@ func (s *Snapshot) verifyBuckets(ctx context.Context, fresh []uint32, positions 
 	type span struct{ first, end uint64 } // ordinals
 	spans, errs := make([]span, n), make([]error, n)
 	var failed atomic.Bool
-	parallel(n, func(i int) {
+	parallel(cores(), n, func(_, i int) {
 		if failed.Load() {
 			return
 		}

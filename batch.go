@@ -1,0 +1,166 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+
+	"github.com/b1cc2673/bloom/internal/digest"
+	"github.com/b1cc2673/bloom/internal/mapping"
+)
+
+// Batches wait for memory once for many items, not once for each: in a group
+// of items every stage asks for what the next one will read. Digests are
+// computed side by side and ask for filter lines, filter lines decide and ask
+// for index entries, those ask for bucket heads, heads for the bytes of
+// candidates, which are compared at last.
+
+// groupSize is how many items are under way at once: more than memory can
+// answer at a time, and few enough for what they wait for to stay cached.
+const groupSize = 128
+
+// A group is the state between stages, on the stack of one call.
+type group struct {
+	words [groupSize][4]uint64
+	maybe [groupSize]int32               // items that the filter admits
+	start [groupSize]uint64              // where the bucket of each of those begins
+	probe [groupSize]probe               // of each of those
+	first [groupSize]struct{ i, at int } // its first candidate
+}
+
+// checkBatch refuses a batch before anything is written.
+func (f *Filter) checkBatch(items [][]byte, results int) error {
+	if results < len(items) {
+		return fmt.Errorf("%w: %d results for a batch of %d items", ErrConfig, results, len(items))
+	}
+	for i, item := range items {
+		if err := f.scheme.checkItem(item); err != nil {
+			return fmt.Errorf("%w (item %d of the batch)", err, i)
+		}
+	}
+	return nil
+}
+
+// filterGroup asks the filter for all items of a group, whose digests it
+// leaves in words.
+func (g *group) filter(f *Filter, items [][]byte) (maybe []int32) {
+	f.scheme.digestBatch(items, g.words[:], f.bits)
+	n := 0
+	for i := range items {
+		g.maybe[n] = int32(i)
+		if f.hasDigest(g.words[i]) {
+			n++
+		}
+	}
+	return g.maybe[:n]
+}
+
+// MaybePresentBatch is [Filter.MaybePresent] for many items at once:
+// results[i] is for items[i]. More results than items are left as they are,
+// fewer are ErrConfig. If an item is not admitted the error names its index,
+// and no result has been written.
+func (f *Filter) MaybePresentBatch(items [][]byte, results []bool) (err error) {
+	if err := f.open(); err != nil {
+		return err
+	}
+	if err := f.checkBatch(items, len(results)); err != nil {
+		return err
+	}
+	if f.mapping != nil {
+		defer runtime.KeepAlive(f.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
+	if f.scheme.derive != deriveBlock {
+		for i, item := range items {
+			results[i], _ = f.has(item)
+		}
+		return nil
+	}
+	var g group
+	for len(items) > 0 {
+		n := min(len(items), groupSize)
+		clear(results[:n])
+		for _, i := range g.filter(f, items[:n]) {
+			results[i] = true
+		}
+		items, results = items[n:], results[n:]
+	}
+	return nil
+}
+
+// MaybePresentBatch is [Filter.MaybePresentBatch] of the snapshot's filter.
+func (s *Snapshot) MaybePresentBatch(items [][]byte, results []bool) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	return s.filter.MaybePresentBatch(items, results)
+}
+
+// LookupBatch is [Snapshot.Lookup] for many items at once, and several times
+// as fast: results[i] is for items[i]. More results than items are left as
+// they are, fewer are ErrConfig. If an item is not admitted the error names
+// its index, and no result has been written. After another error, of a file
+// that is not held in memory, the results up to the index that it names are
+// good.
+func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if err := s.filter.checkBatch(items, len(results)); err != nil {
+		return err
+	}
+	if !s.set.held || s.filter.scheme.derive != deriveBlock {
+		for i, item := range items {
+			r, _, err := s.find(item)
+			if err != nil {
+				return fmt.Errorf("%w (item %d of the batch)", err, i)
+			}
+			results[i] = r
+		}
+		return nil
+	}
+	var g group
+	for len(items) > 0 {
+		n := min(len(items), groupSize)
+		clear(results[:n])
+		maybe := g.filter(s.filter, items[:n])
+		s.set.findGroup(&g, items, maybe, results)
+		items, results = items[n:], results[n:]
+	}
+	return nil
+}
+
+// findGroup decides on the items of a group that the filter admits, where
+// the set is held.
+func (s *frozenSet) findGroup(g *group, items [][]byte, maybe []int32, results []Result) {
+	for c, i := range maybe {
+		at := 8 * s.bucket(g.words[i])
+		g.start[c] = at
+		digest.PrefetchT0(&s.index[at])
+	}
+	for c := range maybe {
+		g.start[c] = binary.LittleEndian.Uint64(s.index[g.start[c]:])
+		digest.PrefetchT1(&s.data[g.start[c]])
+	}
+	for c, i := range maybe {
+		data := s.data[g.start[c]:cap(s.data)]
+		g.probe[c] = s.candidates(data, g.words[i], len(items[i]))
+		first := &g.first[c]
+		if first.i, first.at = g.probe[c].next(); first.i >= 0 {
+			digest.PrefetchT1(&data[first.at])
+			digest.PrefetchT1(&data[first.at+len(items[i])])
+		}
+	}
+	for c, i := range maybe {
+		r := Result{MaybePresent: true, ExactChecked: true}
+		data := s.data[g.start[c]:cap(s.data)]
+		for n, at := g.first[c].i, g.first[c].at; n >= 0; n, at = g.probe[c].next() {
+			if bytes.Equal(data[at:at+len(items[i])], items[i]) {
+				r.Duplicate = true
+				break
+			}
+		}
+		results[i] = r
+	}
+}
