@@ -35,6 +35,9 @@ func (f *Filter) checkBatch(items [][]byte, results int) error {
 		return fmt.Errorf("%w: %d results for a batch of %d items", ErrConfig, results, len(items))
 	}
 	for i, item := range items {
+		if f.scheme.admits(item) {
+			continue
+		}
 		if err := f.scheme.checkItem(item); err != nil {
 			return fmt.Errorf("%w (item %d of the batch)", err, i)
 		}
@@ -49,7 +52,7 @@ func (g *group) filter(f *Filter, items [][]byte) (maybe []int32) {
 	n := 0
 	for i := range items {
 		g.maybe[n] = int32(i)
-		if f.hasDigest(g.words[i]) {
+		if f.hasDigest(&g.words[i]) {
 			n++
 		}
 	}
@@ -71,9 +74,9 @@ func (f *Filter) MaybePresentBatch(items [][]byte, results []bool) (err error) {
 		defer runtime.KeepAlive(f.mapping)
 		defer recoverFault(mapping.Guard(), &err)
 	}
-	if f.scheme.derive != deriveBlock {
+	if !f.scheme.block {
 		for i, item := range items {
-			results[i], _ = f.has(item)
+			results[i] = f.has(item)
 		}
 		return nil
 	}
@@ -110,7 +113,7 @@ func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
 	if err := s.filter.checkBatch(items, len(results)); err != nil {
 		return err
 	}
-	if !s.set.held || s.filter.scheme.derive != deriveBlock {
+	if !s.set.held || !s.filter.scheme.block {
 		for i, item := range items {
 			r, _, err := s.find(item)
 			if err != nil {
@@ -145,7 +148,7 @@ func (s *frozenSet) findGroup(g *group, items [][]byte, maybe []int32, results [
 	}
 	for c, i := range maybe {
 		data := s.data[g.start[c]:cap(s.data)]
-		g.probe[c] = s.candidates(data, g.words[i], len(items[i]))
+		g.probe[c] = s.candidates(data, &g.words[i], len(items[i]))
 		first := &g.first[c]
 		if first.i, first.at = g.probe[c].next(); first.i >= 0 {
 			digest.PrefetchT1(&data[first.at])

@@ -52,7 +52,7 @@ func BenchmarkLookup(b *testing.B) {
 			if n*length > 200_000_000 || testing.Short() && n > 100_000 {
 				continue
 			}
-			hits, misses := queries(0, min(n, 1_000_000), length), queries(1<<40, 1_000_000, length)
+			hits, misses := queries(0, min(n, 1_000_000), length), queries(1<<30, 1_000_000, length)
 			for _, c := range []struct {
 				name  string
 				items [][]byte

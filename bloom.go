@@ -118,8 +118,10 @@ func (s *Snapshot) find(item []byte) (Result, uint64, error) {
 	if err := s.open(); err != nil {
 		return Result{}, 0, err
 	}
-	if err := s.filter.scheme.checkItem(item); err != nil {
-		return Result{}, 0, err
+	if f := s.filter; !f.scheme.admits(item) {
+		if err := f.scheme.checkItem(item); err != nil {
+			return Result{}, 0, err
+		}
 	}
 	if s.file.mapping != nil {
 		return s.findMapped(item)
@@ -134,18 +136,22 @@ func (s *Snapshot) findMapped(item []byte) (r Result, ordinal uint64, err error)
 }
 
 func (s *Snapshot) findAdmitted(item []byte) (Result, uint64, error) {
-	maybe, w := s.filter.has(item)
-	if !maybe {
+	if s.filter.scheme.block {
+		w := s.filter.scheme.digest(item)
+		if !s.filter.hasDigest(&w) {
+			return Result{}, 0, nil
+		}
+		return s.confirm(&w, item)
+	}
+	if !s.filter.has(item) {
 		return Result{}, 0, nil
 	}
-	if s.filter.scheme.derive != deriveBlock {
-		w = plainScheme.digest(item)
-	}
-	return s.confirm(w, item)
+	w := plainScheme.digest(item)
+	return s.confirm(&w, item)
 }
 
 // confirm is the exact check that follows a "maybe".
-func (s *Snapshot) confirm(w [4]uint64, item []byte) (Result, uint64, error) {
+func (s *Snapshot) confirm(w *[4]uint64, item []byte) (Result, uint64, error) {
 	ordinal, ok, err := s.set.find(w, item)
 	if err != nil {
 		return Result{MaybePresent: true}, 0, err
@@ -213,10 +219,10 @@ func (s *Snapshot) LookupDigest(d Digest, item []byte) (r Result, err error) {
 		defer runtime.KeepAlive(s.file.mapping)
 		defer recoverFault(mapping.Guard(), &err)
 	}
-	if !s.filter.hasDigest(d.words) {
+	if !s.filter.hasDigest(&d.words) {
 		return r, nil
 	}
-	r, _, err = s.confirm(d.words, item)
+	r, _, err = s.confirm(&d.words, item)
 	return r, err
 }
 

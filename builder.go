@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/b1cc2673/bloom/internal/digest"
+	"github.com/b1cc2673/bloom/internal/mapping"
 )
 
 // Building is one sort. Records are digested as they come and put on one of
@@ -317,7 +318,7 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 	if cfg.Bits/8 > b.limit-min(b.held, b.limit) {
 		return nil, fmt.Errorf("%w: a filter of %d bytes and records of %d pass %d", ErrTooLarge, cfg.Bits/8, b.held, b.limit)
 	}
-	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: make([]byte, (cfg.Bits+7)/8)}
+	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: makeSection((cfg.Bits + 7) / 8)}
 	f.fill(piles)
 	b.o.Progress("filter", n, n)
 	f.digest = sectionDigest(f.bits)
@@ -355,6 +356,13 @@ func parallel(workers, n int, do func(worker, i int)) {
 	}
 	work(0)
 	wg.Wait()
+}
+
+// makeSection makes room for a section that lookups will read at random.
+func makeSection(size uint64) []byte {
+	b := make([]byte, size)
+	mapping.Huge(b)
+	return b
 }
 
 // fill sets the bits of all records.
@@ -422,7 +430,7 @@ func (s *frozenSet) eachBucketOf(piles []pile, i int, do func(b uint64, entries 
 
 // fill makes both sections.
 func (s *frozenSet) fill(piles []pile) {
-	s.index = make([]byte, 8*(s.buckets+1))
+	s.index = makeSection(8 * (s.buckets + 1))
 	firsts := make([]uint64, len(piles)) // the ordinal of the first bucket that begins in a pile
 	parallel(cores(), len(piles), func(_, i int) {
 		s.eachBucketOf(piles, i, func(b uint64, entries []entry) {
@@ -440,7 +448,7 @@ func (s *frozenSet) fill(piles []pile) {
 		binary.LittleEndian.PutUint64(s.index[8*b:], offset)
 		offset += size
 	}
-	s.data, s.size, s.held = make([]byte, offset, offset+slack), offset, true
+	s.data, s.size, s.held = makeSection(offset + slack)[:offset], offset, true
 	parallel(cores(), len(piles), func(_, i int) {
 		first := firsts[i]
 		s.eachBucketOf(piles, i, func(b uint64, entries []entry) {

@@ -262,11 +262,11 @@ func corruptBucket(b uint64, fault error) error {
 
 // find looks for exactly these bytes, whose set digest is w. A record's
 // ordinal is its place in the order of all.
-func (s *frozenSet) find(w [4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
+func (s *frozenSet) find(w *[4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
 	if !s.held {
 		return s.findVerified(w, item)
 	}
-	data := s.data[s.offset(s.bucket(w)):cap(s.data)]
+	data := s.data[s.offset(s.bucket(*w)):cap(s.data)]
 	p := s.candidates(data, w, len(item))
 	for i, at := p.next(); i >= 0; i, at = p.next() {
 		if bytes.Equal(data[at:at+len(item)], item) {
@@ -322,8 +322,8 @@ func sumBytes(x uint64) int {
 }
 
 // candidates begins a probe of a verified bucket.
-func (s *frozenSet) candidates(data []byte, w [4]uint64, length int) (p probe) {
-	p = probe{data: data, count: int(data[0] >> 2), code: int(data[0] & 3), tag: uint64(tag(w)) * everyByte, length: uint64(length)}
+func (s *frozenSet) candidates(data []byte, w *[4]uint64, length int) (p probe) {
+	p = probe{data: data, count: int(data[0] >> 2), code: int(data[0] & 3), tag: uint64(tag(*w)) * everyByte, length: uint64(length)}
 	p.tags = 1 + s.width + 4
 	if p.count == escaped {
 		p.count = int(binary.LittleEndian.Uint64(data[1:]))
@@ -390,15 +390,15 @@ const headRead = 4096
 // before any answer. The records' bytes are before "yes", and before "no"
 // where a record has the item's tag and length; for a "yes" the record is
 // also checked to lie between its neighbours in the canonical order.
-func (s *frozenSet) findVerified(w [4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
-	b := s.bucket(w)
+func (s *frozenSet) findVerified(w *[4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
+	b := s.bucket(*w)
 	data, h, err := s.readBucket(b)
 	if err != nil {
 		return 0, false, err
 	}
 	candidate := false
 	for i, t := range h.tags {
-		candidate = candidate || t == tag(w) && h.length(i) == len(item)
+		candidate = candidate || t == tag(*w) && h.length(i) == len(item)
 	}
 	if !candidate {
 		return 0, false, nil
@@ -409,16 +409,16 @@ func (s *frozenSet) findVerified(w [4]uint64, item []byte) (ordinal uint64, ok b
 	at := h.size
 	for i, t := range h.tags {
 		n := h.length(i)
-		if t == tag(w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
+		if t == tag(*w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
 			if i > 0 {
 				before := data[at-h.length(i-1) : at]
-				ok = compareEntries(&entry{s.scheme.digest(before), before}, &entry{w, item}) < 0
+				ok = compareEntries(&entry{s.scheme.digest(before), before}, &entry{*w, item}) < 0
 			} else {
 				ok = true
 			}
 			if i+1 < h.count {
 				after := data[at+n : at+n+h.length(i+1)]
-				ok = ok && compareEntries(&entry{w, item}, &entry{s.scheme.digest(after), after}) < 0
+				ok = ok && compareEntries(&entry{*w, item}, &entry{s.scheme.digest(after), after}) < 0
 			}
 			if !ok {
 				return 0, false, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))

@@ -37,19 +37,19 @@ func TestBucketShapes(t *testing.T) {
 				s := fabricated(entries)
 				seen := make([]bool, count)
 				for _, e := range entries {
-					o, ok, _ := s.find(e.words, e.record)
+					o, ok, _ := s.find(&e.words, e.record)
 					if !ok || o >= uint64(count) || seen[o] {
 						t.Fatalf("%d records, longest %d, %d tags: %d, %t", count, longest, tags, o, ok)
 					}
 					seen[o] = true
-					if _, ok, _ := s.find(e.words, append(slices.Clone(e.record), 'x')); ok {
+					if _, ok, _ := s.find(&e.words, append(slices.Clone(e.record), 'x')); ok {
 						t.Fatal("false duplicate")
 					}
 				}
-				if _, ok, _ := s.find([4]uint64{}, []byte("absent")); ok {
+				if _, ok, _ := s.find(new([4]uint64), []byte("absent")); ok {
 					t.Fatal("false duplicate")
 				}
-				if _, ok, _ := s.find([4]uint64{^uint64(0)}, []byte("absent")); ok {
+				if _, ok, _ := s.find(&[4]uint64{^uint64(0)}, []byte("absent")); ok {
 					t.Fatal("false duplicate")
 				}
 				if s.offset(s.buckets) != uint64(len(s.data)) {
@@ -86,7 +86,7 @@ func TestPileEdges(t *testing.T) {
 			t.Fatalf("%d records: in 256 piles other bytes than in one", n)
 		}
 		for _, e := range some {
-			if _, ok, _ := many.find(e.words, e.record); !ok {
+			if _, ok, _ := many.find(&e.words, e.record); !ok {
 				t.Fatalf("%d records: %x is missed", n, e.words[0])
 			}
 		}

@@ -49,7 +49,7 @@ func (s *Snapshot) Explain(item []byte) (e Explanation, err error) {
 		Ordinal:   ordinal,
 	}
 	words := make([][4]uint64, len(e.Frames))
-	if f.scheme.derive == deriveBlock {
+	if f.scheme.block {
 		words[0] = f.scheme.digest(item)
 	} else {
 		f.scheme.digests(item, 0, words)

@@ -405,7 +405,7 @@ func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) 
 	if size > math.MaxInt {
 		return nil, fmt.Errorf("%w: a section of %d bytes", ErrTooLarge, size)
 	}
-	data := make([]byte, size)
+	data := makeSection(size)
 	errs := make([]error, len(checks)/4)
 	parallel(cores(), len(errs), func(_, i int) {
 		b := chunk(data, i)

@@ -40,12 +40,11 @@ func (f *Filter) open() error {
 	return nil
 }
 
-// has is the filter's answer for an admitted item. For the v2 protocols it
-// also returns the digest, which the frozen set goes on with.
-func (f *Filter) has(item []byte) (maybe bool, w [4]uint64) {
-	if f.scheme.derive == deriveBlock {
-		w = f.scheme.digest(item)
-		return f.hasDigest(w), w
+// has is the filter's answer for an admitted item.
+func (f *Filter) has(item []byte) bool {
+	if f.scheme.block {
+		w := f.scheme.digest(item)
+		return f.hasDigest(&w)
 	}
 	var words [lanes][4]uint64
 	for i := 0; i < f.k; i += lanes {
@@ -53,17 +52,17 @@ func (f *Filter) has(item []byte) (maybe bool, w [4]uint64) {
 		f.scheme.digests(item, i, some)
 		for j := range some {
 			if !hasBit(f.bits, f.scheme.position(some[j], f.m)) {
-				return false, w
+				return false
 			}
 		}
 	}
-	return true, w
+	return true
 }
 
 // hasDigest is has for a v2 digest. It has no branch that depends on a bit:
 // one in two of an absent item's bits would be mispredicted.
-func (f *Filter) hasDigest(w [4]uint64) bool {
-	base := block(w, f.m/blockBits) * (blockBits / 8)
+func (f *Filter) hasDigest(w *[4]uint64) bool {
+	base := block(*w, f.m/blockBits) * (blockBits / 8)
 	line := (*[blockBits / 8]byte)(f.bits[base : base+blockBits/8])
 	all := byte(1)
 	picks, more := w[1], 0
@@ -88,7 +87,7 @@ func (f *Filter) hasDigest(w [4]uint64) bool {
 // insert sets the bits of an item's digests; has never misses what insert
 // was given.
 func (f *Filter) insert(item []byte, w [4]uint64) {
-	if f.scheme.derive == deriveBlock {
+	if f.scheme.block {
 		base := blockBits * block(w, f.m/blockBits)
 		for j := range f.k {
 			setBit(f.bits, base+pick(w, j))
@@ -109,15 +108,16 @@ func (f *Filter) MaybePresent(item []byte) (maybe bool, err error) {
 	if err := f.open(); err != nil {
 		return false, err
 	}
-	if err := f.scheme.checkItem(item); err != nil {
-		return false, err
+	if !f.scheme.admits(item) {
+		if err := f.scheme.checkItem(item); err != nil {
+			return false, err
+		}
 	}
 	if f.mapping != nil {
 		defer runtime.KeepAlive(f.mapping)
 		defer recoverFault(mapping.Guard(), &err)
 	}
-	maybe, _ = f.has(item)
-	return maybe, nil
+	return f.has(item), nil
 }
 
 // Digest computes the digest of item that this filter, and every other of
@@ -145,7 +145,7 @@ func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 		defer runtime.KeepAlive(f.mapping)
 		defer recoverFault(mapping.Guard(), &err)
 	}
-	return f.hasDigest(d.words), nil
+	return f.hasDigest(&d.words), nil
 }
 
 // Confirm is a confirmed lookup where the records live elsewhere. After a
@@ -200,7 +200,7 @@ func (f *Filter) ones() (total uint64, blocks [blockBits + 1]uint64, err error) 
 		defer runtime.KeepAlive(f.mapping)
 		defer recoverFault(mapping.Guard(), &err)
 	}
-	if f.scheme.derive != deriveBlock {
+	if !f.scheme.block {
 		for _, b := range f.bits {
 			total += uint64(bits.OnesCount8(b))
 		}

@@ -212,6 +212,9 @@ func (p *protocol) checkItem(item []byte) error {
 	return nil
 }
 
+// admits is checkItem where it can be said at once; false says nothing.
+func (s *scheme) admits(item []byte) bool { return s.block && uint64(len(item)) <= math.MaxUint32 }
+
 func (p *protocol) lengthError(n uint64) error {
 	if p.leastItem == p.mostItem {
 		return fmt.Errorf("%w: %d bytes; %s takes exactly %d", ErrItem, n, p.name, p.mostItem)
@@ -230,6 +233,9 @@ type scheme struct {
 	prefix []byte               // what every frame begins with
 	sha256 []digest.SHA256Frame // frame i, or the only one, if the hash is SHA-256
 	hidden *hidden
+
+	block  bool                // all positions from one digest
+	single *digest.SHA256Frame // whose digest that is, if the hash is SHA-256
 }
 
 // hidden is what must not be printed, behind a pointer that fmt does not follow.
@@ -263,6 +269,9 @@ func newScheme(c Config) *scheme {
 			s.hidden.blake2b = append(s.hidden.blake2b, digest.NewBLAKE2bFrame(s.hidden.start, prefix[:len(prefix)-p.lengthBytes], p.lengthBytes))
 		}
 	}
+	if s.block = p.derive == deriveBlock; s.block && p.hash == hashSHA256 {
+		s.single = &s.sha256[0]
+	}
 	// No frame of a v2 protocol begins so: FE is no seed's length.
 	id := digest.NewBLAKE2b(32, c.Key, "")
 	id.Write([]byte{'b', 'l', 'o', 'o', 'm', '2', 0xFE, p.number})
@@ -277,7 +286,7 @@ var plainScheme = newScheme(Config{})
 
 // setScheme is the scheme of the digests that address the frozen set.
 func (s *scheme) setScheme() *scheme {
-	if s.derive == deriveBlock {
+	if s.block {
 		return s
 	}
 	return plainScheme
@@ -311,7 +320,7 @@ func appendUint(dst []byte, x uint64, n int) []byte {
 // frames returns the bytes that are hashed for item: one frame where one
 // digest gives all positions, else k.
 func (s *scheme) frames(item []byte, k int) [][]byte {
-	if s.derive == deriveBlock {
+	if s.block {
 		k = 1
 	}
 	frames := make([][]byte, k)
@@ -324,8 +333,8 @@ func (s *scheme) frames(item []byte, k int) [][]byte {
 // digest hashes the one frame of an item, for the v2 protocols. The words are
 // the digest's bytes read big-endian.
 func (s *scheme) digest(item []byte) [4]uint64 {
-	if s.hash == hashSHA256 {
-		return s.sha256[0].Sum(item)
+	if s.single != nil {
+		return s.single.Sum(item)
 	}
 	return s.hidden.blake2b[0].Sum(item)
 }
@@ -333,8 +342,8 @@ func (s *scheme) digest(item []byte) [4]uint64 {
 // digestBatch is digest for many items. Meanwhile it prefetches the blocks of
 // filter, which may be nil, that the digests select.
 func (s *scheme) digestBatch(items [][]byte, words [][4]uint64, filter []byte) {
-	if s.hash == hashSHA256 {
-		s.sha256[0].SumBatch(items, words, filter)
+	if s.single != nil {
+		s.single.SumBatch(items, words, filter)
 	} else {
 		s.hidden.blake2b[0].SumBatch(items, words, filter)
 	}
@@ -387,7 +396,7 @@ func pick(w [4]uint64, j int) uint64 {
 // positions returns the k positions of item in m bits, repeats kept.
 func (s *scheme) positions(item []byte, m uint64, k int) []uint64 {
 	positions := make([]uint64, k)
-	if s.derive == deriveBlock {
+	if s.block {
 		w := s.digest(item)
 		base := blockBits * block(w, m/blockBits)
 		for j := range positions {
@@ -469,7 +478,7 @@ func DigestOf(cfg Config, item []byte) (Digest, error) {
 }
 
 func (s *scheme) digestOf(item []byte) (Digest, error) {
-	if s.derive != deriveBlock {
+	if !s.block {
 		return Digest{}, fmt.Errorf("%w: %s has a digest for each position, not one for an item", ErrConfig, s.name)
 	}
 	if err := s.checkItem(item); err != nil {
@@ -479,7 +488,7 @@ func (s *scheme) digestOf(item []byte) (Digest, error) {
 }
 
 func (s *scheme) checkDigest(d Digest) error {
-	if s.derive != deriveBlock || d.scheme != s.id {
+	if !s.block || d.scheme != s.id {
 		return fmt.Errorf("%w: the digest is of another protocol, seed or key", ErrItem)
 	}
 	return nil

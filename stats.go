@@ -48,7 +48,7 @@ func (f *Filter) Stats() (Stats, error) {
 		ExpectedFPRate: f.scheme.expectedFPRate(f.m, f.k, f.n),
 		FilterBytes:    uint64(len(f.bits)),
 	}
-	if f.scheme.derive != deriveBlock {
+	if !f.scheme.block {
 		s.RealisedFPRate = power(s.Fill, f.k)
 		return s, nil
 	}
