@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"runtime"
 
 	"github.com/b1cc2673/bloom/internal/digest"
@@ -23,10 +24,8 @@ const groupSize = 128
 // A group is the state between stages, on the stack of one call.
 type group struct {
 	words [groupSize][4]uint64
-	maybe [groupSize]int32               // items that the filter admits
-	start [groupSize]uint64              // where the bucket of each of those begins
-	probe [groupSize]probe               // of each of those
-	first [groupSize]struct{ i, at int } // its first candidate
+	maybe [groupSize]int32  // items that the filter admits
+	at    [groupSize]uint64 // for each of those, what the next stage reads
 }
 
 // checkBatch refuses a batch before anything is written.
@@ -34,8 +33,9 @@ func (f *Filter) checkBatch(items [][]byte, results int) error {
 	if results < len(items) {
 		return fmt.Errorf("%w: %d results for a batch of %d items", ErrConfig, results, len(items))
 	}
+	block := f.scheme.block
 	for i, item := range items {
-		if f.scheme.admits(item) {
+		if block && uint64(len(item)) <= math.MaxUint32 {
 			continue
 		}
 		if err := f.scheme.checkItem(item); err != nil {
@@ -137,31 +137,33 @@ func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
 // findGroup decides on the items of a group that the filter admits, where
 // the set is held.
 func (s *frozenSet) findGroup(g *group, items [][]byte, maybe []int32, results []Result) {
+	at := g.at[:len(maybe)]
 	for c, i := range maybe {
-		at := 8 * s.bucket(g.words[i])
-		g.start[c] = at
-		digest.PrefetchT0(&s.index[at])
+		at[c] = 8 * s.bucket(g.words[i])
 	}
-	for c := range maybe {
-		g.start[c] = binary.LittleEndian.Uint64(s.index[g.start[c]:])
-		digest.PrefetchT1(&s.data[g.start[c]])
+	digest.Prefetch(s.index, at, 0)
+	for c := range at {
+		at[c] = binary.LittleEndian.Uint64(s.index[at[c]:])
 	}
+	digest.Prefetch(s.data, at, int(s.headSize(bucketRecords, 0)))
 	for c, i := range maybe {
-		data := s.data[g.start[c]:cap(s.data)]
-		g.probe[c] = s.candidates(data, &g.words[i], len(items[i]))
-		first := &g.first[c]
-		if first.i, first.at = g.probe[c].next(); first.i >= 0 {
-			digest.PrefetchT1(&data[first.at])
-			digest.PrefetchT1(&data[first.at+len(items[i])])
+		n, first := s.locate(s.data[at[c]:cap(s.data)], &g.words[i], len(items[i]))
+		at[c] += uint64(first)
+		if n < 0 {
+			at[c] = uint64(int64(n)) // none or unclear, and no offset
 		}
 	}
+	digest.Prefetch(s.data, at, 63)
 	for c, i := range maybe {
 		r := Result{MaybePresent: true, ExactChecked: true}
-		data := s.data[g.start[c]:cap(s.data)]
-		for n, at := g.first[c].i, g.first[c].at; n >= 0; n, at = g.probe[c].next() {
-			if bytes.Equal(data[at:at+len(items[i])], items[i]) {
-				r.Duplicate = true
-				break
+		switch item := items[i]; int64(at[c]) {
+		case none:
+		case unclear:
+			_, r.Duplicate, _ = s.find(&g.words[i], item)
+		default:
+			r.Duplicate = bytes.Equal(s.data[at[c]:at[c]+uint64(len(item))], item)
+			if !r.Duplicate { // one in some hundreds: there may be a second candidate
+				_, r.Duplicate, _ = s.find(&g.words[i], item)
 			}
 		}
 		results[i] = r

@@ -267,13 +267,16 @@ func (s *frozenSet) find(w *[4]uint64, item []byte) (ordinal uint64, ok bool, er
 		return s.findVerified(w, item)
 	}
 	data := s.data[s.offset(s.bucket(*w)):cap(s.data)]
-	p := s.candidates(data, w, len(item))
-	for i, at := p.next(); i >= 0; i, at = p.next() {
-		if bytes.Equal(data[at:at+len(item)], item) {
-			return s.first(data) + uint64(i), true, nil
+	i, at := s.locate(data, w, len(item))
+	if i == none {
+		return 0, false, nil
+	}
+	if i == unclear || !bytes.Equal(data[at:at+len(item)], item) {
+		if i, ok = s.scan(data, w, item); !ok {
+			return 0, false, nil
 		}
 	}
-	return 0, false, nil
+	return s.first(data) + uint64(i), true, nil
 }
 
 // first is the ordinal in a verified head.
@@ -288,98 +291,71 @@ func (s *frozenSet) first(data []byte) (first uint64) {
 	return first
 }
 
-// A probe goes over the records of a bucket that have an item's tag and
-// length: eight at a time, as bytes of a word, where lengths have one byte.
-type probe struct {
-	data    []byte // the bucket, and at least slack bytes more
-	tags    int    // where they begin
-	lengths int
-	count   int
-	code    int
-	tag     uint64 // in each of eight bytes
-	length  uint64 // of the item; in each of eight bytes for code 0
-	i       int    // the next record to look at
-	at      int    // where it begins
-	matches uint64 // the top bit of each byte: records of the eight before i that match
-	sizes   uint64 // the lengths of those eight
-}
-
-// slack is how many bytes a probe may read, and not use, behind the buckets.
-const slack = 8
-
 const (
 	everyByte = 0x0101010101010101
 	topBits   = 0x8080808080808080
+
+	none    = -1 // no record has the item's tag and length
+	unclear = -2 // ask scan
+
+	// slack is how many bytes locate may read, and not use, behind a bucket
+	// whose head it reads: tags and lengths of sixteen records.
+	slack = 64
 )
 
 // zeroBytes sets the top bit of each byte of x that is zero, and no other.
 func zeroBytes(x uint64) uint64 { return ^((x&^topBits + ^uint64(topBits)) | x) & topBits }
 
 // sumBytes adds up the eight bytes of x.
-func sumBytes(x uint64) int {
+func sumBytes(x uint64) uint64 {
 	const evenBytes = 0x00ff00ff00ff00ff
-	return int((x&evenBytes + x>>8&evenBytes) * 0x0001000100010001 >> 48)
+	return (x&evenBytes + x>>8&evenBytes) * 0x0001000100010001 >> 48
 }
 
-// candidates begins a probe of a verified bucket.
-func (s *frozenSet) candidates(data []byte, w *[4]uint64, length int) (p probe) {
-	p = probe{data: data, count: int(data[0] >> 2), code: int(data[0] & 3), tag: uint64(tag(*w)) * everyByte, length: uint64(length)}
-	p.tags = 1 + s.width + 4
-	if p.count == escaped {
-		p.count = int(binary.LittleEndian.Uint64(data[1:]))
-		p.tags += 8
+// locate returns the first record of a verified bucket that has the item's
+// tag and length, and where its bytes begin. It looks at sixteen records at
+// once, as bytes of words, and has no branch that depends on which it is: a
+// loop over the records would be mispredicted in every lookup. Other buckets,
+// one in two hundred unless records are long, are left to scan
+// (TestLocateIsScan).
+func (s *frozenSet) locate(data []byte, w *[4]uint64, length int) (i, at int) {
+	count := int(data[0] >> 2)
+	if data[0]&3 != 0 || count > 16 || length > 255 {
+		return unclear, 0
 	}
-	p.lengths = p.tags + p.count
-	p.at = p.lengths + p.count<<p.code + 4
-	if p.code == 0 {
-		if length > 255 {
-			p.count = 0 // none is so long
-		}
-		p.length *= everyByte
+	tags := 1 + s.width + 4
+	head := data[tags : tags+slack/2]
+	lengths := data[tags+count : tags+count+16]
+	theTag, theLength := uint64(tag(*w))*everyByte, uint64(length)*everyByte
+	low, high := binary.LittleEndian.Uint64(lengths), binary.LittleEndian.Uint64(lengths[8:])
+	inLow := zeroBytes(binary.LittleEndian.Uint64(head)^theTag) & zeroBytes(low^theLength)
+	inHigh := zeroBytes(binary.LittleEndian.Uint64(head[8:])^theTag) & zeroBytes(high^theLength)
+	// Only the first count bytes are records: shifts by 64 and more give 0.
+	inLow &= 1<<(8*uint(count)) - 1
+	inHigh &= 1<<(8*uint(max(count-8, 0))) - 1
+	if inLow|inHigh == 0 {
+		return none, 0
 	}
-	return p
+	// The lengths of the records before it: all of low, if it is not there.
+	before := sumBytes(low & ((inLow&-inLow)>>7 - 1))
+	notLow := (inLow|-inLow)>>63 - 1 // all ones if it is not in low
+	before += sumBytes(high & ((inHigh&-inHigh)>>7 - 1) & notLow)
+	i = bits.TrailingZeros64(inLow)>>3 + bits.TrailingZeros64(inHigh)>>3&int(notLow)
+	return i, tags + 2*count + 4 + int(before)
 }
 
-// next returns the next candidate and where its bytes begin, or -1. A
-// candidate has the item's tag and length.
-func (p *probe) next() (i, at int) {
-	if p.code != 0 {
-		return p.nextLong()
+// scan looks at all records of a verified bucket, one by one.
+func (s *frozenSet) scan(data []byte, w *[4]uint64, item []byte) (i int, ok bool) {
+	h := s.readHead(data)
+	at := h.size
+	for i, t := range h.tags {
+		n := h.length(i)
+		if t == tag(*w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
+			return i, true
+		}
+		at += n
 	}
-	for p.matches == 0 {
-		if p.i >= p.count {
-			return -1, 0
-		}
-		p.at += sumBytes(p.sizes)
-		p.sizes = binary.LittleEndian.Uint64(p.data[p.lengths+p.i:])
-		p.matches = zeroBytes(binary.LittleEndian.Uint64(p.data[p.tags+p.i:])^p.tag) & zeroBytes(p.sizes^p.length)
-		if rest := p.count - p.i; rest < 8 {
-			p.matches &= 1<<(8*rest) - 1
-		}
-		p.i += 8
-	}
-	bit := bits.TrailingZeros64(p.matches) // of byte bit/8, the top one
-	p.matches &= p.matches - 1
-	return p.i - 8 + bit/8, p.at + sumBytes(p.sizes&(1<<(bit-7)-1))
-}
-
-// nextLong is next for lengths of more than a byte, one by one.
-func (p *probe) nextLong() (i, at int) {
-	for p.i < p.count {
-		i, at = p.i, p.at
-		var length uint64
-		if p.code == 1 {
-			length = uint64(binary.LittleEndian.Uint16(p.data[p.lengths+2*i:]))
-		} else {
-			length = uint64(binary.LittleEndian.Uint32(p.data[p.lengths+4*i:]))
-		}
-		p.i++
-		p.at += int(length)
-		if p.data[p.tags+i] == byte(p.tag) && length == p.length {
-			return i, at
-		}
-	}
-	return -1, 0
+	return 0, false
 }
 
 // headRead is how much of a bucket is read at first, where it is behind a

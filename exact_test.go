@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -88,6 +89,51 @@ func TestPileEdges(t *testing.T) {
 		for _, e := range some {
 			if _, ok, _ := many.find(&e.words, e.record); !ok {
 				t.Fatalf("%d records: %x is missed", n, e.words[0])
+			}
+		}
+	}
+}
+
+// locate finds what scan finds first, or says that it does not know, for
+// every count, place and neighbourhood of tags and lengths.
+func TestLocateIsScan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	for range 20_000 {
+		var entries []entry
+		for range rng.IntN(20) {
+			entries = append(entries, entry{[4]uint64{3: rng.Uint64N(3)}, make([]byte, rng.IntN(3)+rng.IntN(2)*rng.IntN(300))})
+			rng.Uint64()
+			for i := range entries[len(entries)-1].record {
+				entries[len(entries)-1].record[i] = byte(rng.IntN(2))
+			}
+		}
+		s := newFrozenSet(uint64(len(entries)), 1)
+		s.buckets = 1
+		data := s.appendBucket(nil, 0, 0, entries)
+		end := len(data)
+		data = append(data, make([]byte, slack)...)
+		for i := range data[end:] { // what follows is not zero, in general
+			data[end+i] = byte(rng.IntN(3))
+		}
+		for tag := range uint64(4) {
+			for _, length := range []int{0, 1, 2, 3, 255, 256, 300} {
+				w := [4]uint64{3: tag}
+				first, at := none, 0
+				size := s.readHead(data).size
+				for i, e := range entries {
+					if e.words[3] == tag && len(e.record) == length {
+						first, at = i, size
+						break
+					}
+					size += len(e.record)
+				}
+				got, gotAt := s.locate(data, &w, length)
+				if got == unclear && (len(entries) > 16 || data[0]&3 != 0 || length > 255) {
+					continue
+				}
+				if got != first || got >= 0 && gotAt != at {
+					t.Fatalf("%d records, tag %d, length %d: %d at %d, want %d at %d", len(entries), tag, length, got, gotAt, first, at)
+				}
 			}
 		}
 	}

@@ -33,15 +33,17 @@ func cpuid(leaf, sub uint32) (eax, ebx, ecx, edx uint32)
 // xcr0 returns the low half of extended control register 0.
 func xcr0() uint32
 
-// PrefetchT0 starts loading p's cache line into all levels of the cache.
+// prefetch starts loading p's cache line into all levels of the cache.
 //
 //go:noescape
-func PrefetchT0(p *byte)
+func prefetch(p *byte)
 
-// PrefetchT1 starts loading p's cache line into the second level.
+// prefetchAll starts loading, for each of n offsets, the cache lines of
+// base[at] and base[at+span] into the second level. The first has too few
+// line-fill buffers to ask for so many.
 //
 //go:noescape
-func PrefetchT1(p *byte)
+func prefetchAll(base *byte, at *uint64, n int, span uintptr)
 
 // sha256x1 hashes the frame of the n bytes at item.
 //

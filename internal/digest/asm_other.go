@@ -4,13 +4,9 @@ package digest
 
 const hasSHA, hasAVX2, hasAVX512 = false, false, false
 
-// PrefetchT0 starts loading p's cache line into all levels of the cache.
-// Here it does nothing.
-func PrefetchT0(p *byte) {}
+func prefetch(p *byte) {}
 
-// PrefetchT1 starts loading p's cache line into the second level. Here it does
-// nothing.
-func PrefetchT1(p *byte) {}
+func prefetchAll(base *byte, at *uint64, n int, span uintptr) {}
 
 func sha256x1(t *template, item *byte, n int) (w0, w1, w2, w3 uint64) { panic("unreachable") }
 

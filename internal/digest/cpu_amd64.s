@@ -20,14 +20,29 @@ TEXT ·xcr0(SB), NOSPLIT, $0-4
 	MOVL AX, ret+0(FP)
 	RET
 
-// func PrefetchT0(p *byte)
-TEXT ·PrefetchT0(SB), NOSPLIT, $0-8
+// func prefetch(p *byte)
+TEXT ·prefetch(SB), NOSPLIT, $0-8
 	MOVQ       p+0(FP), AX
 	PREFETCHT0 (AX)
 	RET
 
-// func PrefetchT1(p *byte)
-TEXT ·PrefetchT1(SB), NOSPLIT, $0-8
-	MOVQ       p+0(FP), AX
-	PREFETCHT1 (AX)
+// func prefetchAll(base *byte, at *uint64, n int, span uintptr)
+TEXT ·prefetchAll(SB), NOSPLIT, $0-32
+	MOVQ base+0(FP), AX
+	MOVQ at+8(FP), BX
+	MOVQ n+16(FP), CX
+	MOVQ span+24(FP), DX
+	ADDQ AX, DX
+
+loop:
+	TESTQ      CX, CX
+	JLE        done
+	MOVQ       (BX), SI
+	PREFETCHT1 (AX)(SI*1)
+	PREFETCHT1 (DX)(SI*1)
+	ADDQ       $8, BX
+	DECQ       CX
+	JMP        loop
+
+done:
 	RET

@@ -73,7 +73,7 @@ const line = 64
 func prefetchLine(filter []byte, w0 uint64) {
 	if n := uint64(len(filter) / line); n != 0 {
 		i, _ := bits.Mul64(w0, n)
-		PrefetchT0(&filter[line*i])
+		prefetch(&filter[line*i])
 	}
 }
 
@@ -84,6 +84,15 @@ func filterOf(filter []byte, none *[4]uint64) (first *byte, lines uint64) {
 		return (*byte)(unsafe.Pointer(none)), 0
 	}
 	return &filter[0], uint64(len(filter) / line)
+}
+
+// Prefetch starts loading the cache lines of b[at] and b[at+span] for each
+// offset, so that reading them later does not wait for memory one by one. It is
+// advice: offsets may be out of range, and on some machines it does nothing.
+func Prefetch(b []byte, offsets []uint64, span int) {
+	if len(b) > 0 && len(offsets) > 0 {
+		prefetchAll(&b[0], &offsets[0], len(offsets), uintptr(span))
+	}
 }
 
 // words reads the first 32 bytes of a digest.
