@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -322,9 +321,13 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 	f.fill(piles)
 	b.o.Progress("filter", n, n)
 	f.digest = sectionDigest(f.bits)
-	set := newFrozenSet(n, f.salt())
+	set := newFrozenSet(n)
 	set.scheme = b.set
-	set.fill(piles)
+	firsts := set.fillIndex(piles)
+	h := f.header(kindSnapshot)
+	h.index = sectionDigest(set.index)
+	set.salt = h.salt()
+	set.fillBuckets(piles, firsts)
 	b.o.Progress("writing", n, n)
 	return &Snapshot{filter: f, set: set, file: new(file)}, nil
 }
@@ -428,10 +431,11 @@ func (s *frozenSet) eachBucketOf(piles []pile, i int, do func(b uint64, entries 
 	s.eachBucket(records, share(s.buckets, i, len(piles)), share(s.buckets, i+1, len(piles)), nil, do)
 }
 
-// fill makes both sections.
-func (s *frozenSet) fill(piles []pile) {
+// fillIndex makes the index, and returns for each pile the ordinal of the
+// first record of the first bucket that begins in it.
+func (s *frozenSet) fillIndex(piles []pile) (firsts []uint64) {
 	s.index = makeSection(8 * (s.buckets + 1))
-	firsts := make([]uint64, len(piles)) // the ordinal of the first bucket that begins in a pile
+	firsts = make([]uint64, len(piles))
 	parallel(cores(), len(piles), func(_, i int) {
 		s.eachBucketOf(piles, i, func(b uint64, entries []entry) {
 			binary.LittleEndian.PutUint64(s.index[8*b:], s.bucketSize(entries))
@@ -448,7 +452,13 @@ func (s *frozenSet) fill(piles []pile) {
 		binary.LittleEndian.PutUint64(s.index[8*b:], offset)
 		offset += size
 	}
-	s.data, s.size, s.held = makeSection(offset + slack)[:offset], offset, true
+	s.size = offset
+	return firsts
+}
+
+// fillBuckets makes the buckets. It needs the salt.
+func (s *frozenSet) fillBuckets(piles []pile, firsts []uint64) {
+	s.data, s.held = makeSection(s.size + slack)[:s.size], true
 	parallel(cores(), len(piles), func(_, i int) {
 		first := firsts[i]
 		s.eachBucketOf(piles, i, func(b uint64, entries []entry) {
@@ -457,16 +467,4 @@ func (s *frozenSet) fill(piles []pile) {
 			first += uint64(len(entries))
 		})
 	})
-}
-
-// salt is what ties the heads of a set to the filter that was built with it
-// (SPEC.md, section 4.3).
-func (f *Filter) salt() uint64 {
-	b := append([]byte("bloom2"), 0xFD, f.scheme.number)
-	b = binary.LittleEndian.AppendUint16(b, uint16(f.k))
-	b = binary.LittleEndian.AppendUint64(b, f.m)
-	b = binary.LittleEndian.AppendUint64(b, f.n)
-	b = append(append(b, byte(len(f.scheme.seed))), f.scheme.seed...)
-	sum := sha256.Sum256(append(b, f.digest[:]...))
-	return binary.LittleEndian.Uint64(sum[:])
 }

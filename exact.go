@@ -30,7 +30,7 @@ type frozenSet struct {
 	n       uint64  // records
 	buckets uint64  // K, at least 1
 	width   int     // bytes of an ordinal in a head
-	salt    uint64  // ties heads to the filter they were built with
+	salt    uint64  // ties heads to the filter and index they were built with
 	index   []byte  // K+1 offsets of 8 bytes into the buckets
 	size    uint64  // bytes of the buckets
 	data    []byte  // the buckets, held or mapped; nil: behind source
@@ -40,12 +40,11 @@ type frozenSet struct {
 }
 
 // newFrozenSet returns the set for n records, its sections still to be made.
-func newFrozenSet(n, salt uint64) frozenSet {
+func newFrozenSet(n uint64) frozenSet {
 	return frozenSet{
 		n:       n,
 		buckets: max(1, n/bucketRecords+min(1, n%bucketRecords)),
 		width:   max(1, (bits.Len64(n)+7)/8),
-		salt:    salt,
 	}
 }
 
@@ -377,7 +376,7 @@ func (s *frozenSet) findVerified(w *[4]uint64, item []byte) (ordinal uint64, ok 
 		candidate = candidate || t == tag(*w) && h.length(i) == len(item)
 	}
 	if !candidate {
-		return 0, false, nil
+		return 0, false, s.unchanged(b, data, &h, false)
 	}
 	if data, err = s.readRecords(b, data, &h); err != nil {
 		return 0, false, err
@@ -403,7 +402,21 @@ func (s *frozenSet) findVerified(w *[4]uint64, item []byte) (ordinal uint64, ok 
 		}
 		at += n
 	}
-	return 0, false, nil
+	return 0, false, s.unchanged(b, data, &h, true)
+}
+
+// unchanged checks once more what "no" was said from, if that is a mapping:
+// what was cut off a file in the meantime reads as zeros to the end of its
+// last page. A "yes" needs none of that: it has compared.
+func (s *frozenSet) unchanged(b uint64, data []byte, h *head, records bool) error {
+	if s.data == nil {
+		return nil
+	}
+	own := h.size - 4
+	if s.headCheck(b, data[:own]) != binary.LittleEndian.Uint32(data[own:]) || records && crc32.Checksum(data[h.size:], castagnoli) != h.check {
+		return corruptBucket(b, errors.New("it has changed while it was read"))
+	}
+	return nil
 }
 
 // readBucket returns the verified head of bucket b, and what it read of the

@@ -15,8 +15,8 @@ func fabricated(entries []entry) *frozenSet {
 		w.add(&w.piles[0], &entries[i])
 	}
 	p := w.sort(w.piles[0], 0)
-	s := newFrozenSet(uint64(p.count), 42)
-	s.fill([]pile{p})
+	s := newFrozenSet(uint64(p.count))
+	s.fillBuckets([]pile{p}, s.fillIndex([]pile{p}))
 	return &s
 }
 
@@ -81,8 +81,8 @@ func TestPileEdges(t *testing.T) {
 			piles[i] = s.sort(s.piles[i], pileBits)
 			total += uint64(piles[i].count)
 		}
-		many, one := newFrozenSet(total, 42), fabricated(slices.Clone(some))
-		many.fill(piles)
+		many, one := newFrozenSet(total), fabricated(slices.Clone(some))
+		many.fillBuckets(piles, many.fillIndex(piles))
 		if total != uint64(n) || !slices.Equal(many.index, one.index) || !slices.Equal(many.data, one.data) {
 			t.Fatalf("%d records: in 256 piles other bytes than in one", n)
 		}
@@ -107,7 +107,7 @@ func TestLocateIsScan(t *testing.T) {
 				entries[len(entries)-1].record[i] = byte(rng.IntN(2))
 			}
 		}
-		s := newFrozenSet(uint64(len(entries)), 1)
+		s := newFrozenSet(uint64(len(entries)))
 		s.buckets = 1
 		data := s.appendBucket(nil, 0, 0, entries)
 		end := len(data)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -283,8 +284,19 @@ func save(path string, write func(f *os.File) error) (err error) {
 			err = fmt.Errorf("bloom: saving: %w", err)
 		}
 	}()
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	for range 40 { // also a link to what is not there yet
+		link, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(link) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			link = filepath.Join(dir, link)
+		}
+		path = link
 	}
 	t, err := createBeside(path)
 	if err != nil {
@@ -319,8 +331,10 @@ func save(path string, write func(f *os.File) error) (err error) {
 // createBeside creates a file beside path that no path of a user's names,
 // with the permissions that the process gives to new files.
 func createBeside(path string) (*os.File, error) {
+	dir, base := filepath.Split(path)
+	base = strings.ToValidUTF8(base[:min(len(base), 240)], "") // 255 bytes are the most
 	for range 100 {
-		name := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32())
+		name := fmt.Sprintf("%s%s.%08x.tmp", dir, base, rand.Uint32())
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if !errors.Is(err, os.ErrExist) {
 			return f, err
@@ -346,7 +360,10 @@ func syncFolder(path string) error {
 // early end is ErrCorrupt.
 func readFullAt(r io.ReaderAt, b []byte, at int64) error {
 	n, err := r.ReadAt(b, at)
+	var fault *mapping.Fault
 	switch {
+	case errors.As(err, &fault):
+		return fmt.Errorf("%w: the mapped file has become shorter: %w", ErrCorrupt, err)
 	case n == len(b):
 		return nil
 	case n < 0 || n > len(b):
@@ -394,8 +411,8 @@ func (h *header) newFilter(key []byte) *Filter {
 
 // newSet returns the set that the header describes, without its sections.
 func (h *header) newSet(f *Filter) frozenSet {
-	set := newFrozenSet(h.n, f.salt())
-	set.scheme, set.size = f.scheme.setScheme(), h.setBytes
+	set := newFrozenSet(h.n)
+	set.scheme, set.size, set.salt = f.scheme.setScheme(), h.setBytes, h.salt()
 	return set
 }
 
@@ -566,7 +583,10 @@ func OpenFilter(path string, o OpenOptions) (*Filter, error) {
 		return nil, err
 	}
 	f, _, err := openFilter(r, m, &h, o)
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // readAll reads a whole file of one kind from a stream, not a byte more, and
@@ -647,5 +667,8 @@ func ReadFilter(r io.Reader, o OpenOptions) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, f.Verify()
+	if err := f.Verify(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }

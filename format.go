@@ -155,7 +155,7 @@ func (h *header) layout() (l layout, ok bool) {
 	l.filter = h.m/8 + (h.m%8+7)/8
 	l.index = align(headerSize + l.filter)
 	if h.kind == kindSnapshot {
-		set := newFrozenSet(h.n, 0)
+		set := newFrozenSet(h.n)
 		l.indexLen = 8 * (set.buckets + 1)
 		// Every record has a tag and a length, every bucket the rest of a
 		// head. This bounds n, and with it all that is computed from it.
@@ -172,6 +172,19 @@ func (h *header) layout() (l layout, ok bool) {
 		l.total = l.buckets + h.setBytes
 	}
 	return l, l.total <= math.MaxInt64
+}
+
+// salt is what ties the heads of a set to the filter and the index that they
+// were built with (SPEC.md, section 4.3).
+func (h *header) salt() uint64 {
+	b := append([]byte("bloom2"), 0xFD, protocols[h.protocol].number)
+	b = binary.LittleEndian.AppendUint16(b, uint16(h.k))
+	b = binary.LittleEndian.AppendUint64(b, h.m)
+	b = binary.LittleEndian.AppendUint64(b, h.n)
+	b = append(append(b, byte(len(h.seed))), h.seed...)
+	b = append(append(b, h.filter[:]...), h.index[:]...)
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // sum is the SHA-256 of the header: the identity.

@@ -67,6 +67,9 @@ func reseal(file, key []byte) []byte {
 	if l, ok := h.layout(); known && ok && l.total <= uint64(len(b)) {
 		filter, index := b[headerSize:headerSize+l.filter], b[l.index:l.index+l.indexLen]
 		h.filter = sectionDigest(filter)
+		if h.kind == kindSnapshot {
+			h.index = sectionDigest(index)
+		}
 		copy(b[l.checks:], appendChecks(appendChecks(nil, filter), index))
 		if h.kind == kindSnapshot {
 			set := h.newSet(h.newFilter(key))
@@ -77,7 +80,7 @@ func reseal(file, key []byte) []byte {
 					resealBucket(&set, i, buckets[from:to])
 				}
 			}
-			h.index, h.set = sectionDigest(index), sectionDigest(buckets)
+			h.set = sectionDigest(buckets)
 		}
 		copy(b[80:], h.filter[:])
 		copy(b[112:], h.index[:])
@@ -206,7 +209,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			h.kind, h.index, h.set = kindFilter, [32]byte{}, [32]byte{}
 		} else {
-			s := newFrozenSet(h.n, 0)
+			s := newFrozenSet(h.n)
 			h.setBytes = s.buckets*s.headSize(0, 0) + h.n*(2+rng.Uint64N(1000))
 		}
 		b := h.append(nil)

@@ -267,7 +267,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 
 	// Filter and index rise with the records, both at once.
 	filter, index := newChunkWriter(w, headerSize), newChunkWriter(w, l.index)
-	set := newFrozenSet(n, 0)
+	set := newFrozenSet(n)
 	set.scheme = b.set
 	done := uint64(0)
 	var arena, bucket []byte
@@ -302,7 +302,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	if h.index, err = index.close(); err != nil {
 		return err
 	}
-	set.salt = f.salt()
+	set.salt = h.salt()
 	h.setBytes = set.size
 	l, ok := h.layout()
 	if !ok {

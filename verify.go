@@ -43,10 +43,19 @@ func (f *Filter) Verify() error {
 		return f.checkSpare()
 	}
 	sum, _, err := digestAt(context.Background(), f.mapping, headerSize, uint64(len(f.bits)))
-	if err == nil && sum != f.digest {
-		err = fmt.Errorf("%w: digest of the filter", ErrCorrupt)
+	if err != nil {
+		return err
 	}
-	return err
+	if sum != f.digest {
+		return fmt.Errorf("%w: digest of the filter", ErrCorrupt)
+	}
+	return f.checkSpareMapped()
+}
+
+func (f *Filter) checkSpareMapped() (err error) {
+	defer runtime.KeepAlive(f.mapping)
+	defer recoverFault(mapping.Guard(), &err)
+	return f.checkSpare()
 }
 
 // digestAt is sectionDigest, and appendChecks, for a section in a source.

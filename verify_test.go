@@ -75,7 +75,7 @@ func (b *forgedBucket) bytes(width int) []byte {
 }
 
 func (f *forgery) file() []byte {
-	set := newFrozenSet(f.h.n, 0)
+	set := newFrozenSet(f.h.n)
 	var buckets, index []byte
 	offsets := []uint64{0}
 	for i := range f.buckets {
