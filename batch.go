@@ -19,7 +19,7 @@ import (
 
 // groupSize is how many items are under way at once: more than memory can
 // answer at a time, and few enough for what they wait for to stay cached.
-const groupSize = 128
+const groupSize = 256
 
 // A group is the state between stages, on the stack of one call.
 type group struct {

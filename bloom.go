@@ -137,7 +137,8 @@ func (s *Snapshot) findMapped(item []byte) (r Result, ordinal uint64, err error)
 
 func (s *Snapshot) findAdmitted(item []byte) (Result, uint64, error) {
 	if s.filter.scheme.block {
-		w := s.filter.scheme.digest(item)
+		var w [4]uint64
+		s.filter.scheme.digestTo(&w, item)
 		if !s.filter.hasDigest(&w) {
 			return Result{}, 0, nil
 		}

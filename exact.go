@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"math/bits"
+
+	"github.com/b1cc2673/bloom/internal/digest"
 )
 
 // The frozen set (SPEC.md, section 4): all records, ordered by their whole
@@ -266,6 +268,7 @@ func (s *frozenSet) find(w *[4]uint64, item []byte) (ordinal uint64, ok bool, er
 		return s.findVerified(w, item)
 	}
 	data := s.data[s.offset(s.bucket(*w)):cap(s.data)]
+	digest.PrefetchBehind(&data[0]) // the records, while the head is on its way
 	i, at := s.locate(data, w, len(item))
 	if i == none {
 		return 0, false, nil

@@ -332,11 +332,18 @@ func (s *scheme) frames(item []byte, k int) [][]byte {
 
 // digest hashes the one frame of an item, for the v2 protocols. The words are
 // the digest's bytes read big-endian.
-func (s *scheme) digest(item []byte) [4]uint64 {
+func (s *scheme) digest(item []byte) (w [4]uint64) {
+	s.digestTo(&w, item)
+	return w
+}
+
+// digestTo is digest for lookups.
+func (s *scheme) digestTo(w *[4]uint64, item []byte) {
 	if s.single != nil {
-		return s.single.Sum(item)
+		s.single.Sum(w, item)
+	} else {
+		s.hidden.blake2b[0].Sum(w, item)
 	}
-	return s.hidden.blake2b[0].Sum(item)
 }
 
 // digestBatch is digest for many items. Meanwhile it prefetches the blocks of

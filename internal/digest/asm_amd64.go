@@ -38,9 +38,14 @@ func xcr0() uint32
 //go:noescape
 func prefetch(p *byte)
 
+// prefetchBehind starts loading the three cache lines behind p's.
+//
+//go:noescape
+func prefetchBehind(p *byte)
+
 // prefetchAll starts loading, for each of n offsets, the cache lines of
-// base[at] and base[at+span] into the second level. The first has too few
-// line-fill buffers to ask for so many.
+// base[at] and base[at+span] into all levels of the cache. (Only the second
+// one, as is sometimes better where so many are asked for, was a tenth slower.)
 //
 //go:noescape
 func prefetchAll(base *byte, at *uint64, n int, span uintptr)
@@ -48,7 +53,7 @@ func prefetchAll(base *byte, at *uint64, n int, span uintptr)
 // sha256x1 hashes the frame of the n bytes at item.
 //
 //go:noescape
-func sha256x1(t *template, item *byte, n int) (w0, w1, w2, w3 uint64)
+func sha256x1(t *template, item *byte, n int, out *[4]uint64)
 
 // sha256x2 hashes so many pairs of frames, those of a pair in step, and stops
 // before the first with an item longer than longest. From one frame to the

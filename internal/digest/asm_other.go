@@ -6,9 +6,11 @@ const hasSHA, hasAVX2, hasAVX512 = false, false, false
 
 func prefetch(p *byte) {}
 
+func prefetchBehind(p *byte) {}
+
 func prefetchAll(base *byte, at *uint64, n int, span uintptr) {}
 
-func sha256x1(t *template, item *byte, n int) (w0, w1, w2, w3 uint64) { panic("unreachable") }
+func sha256x1(t *template, item *byte, n int, out *[4]uint64) { panic("unreachable") }
 
 func sha256x2(t *template, tStride uintptr, items *[]byte, itemStride uintptr, out *[4]uint64, pairs int, filter *byte, lines uint64) (done int) {
 	panic("unreachable")

@@ -102,8 +102,8 @@ func NewBLAKE2bFrame(start BLAKE2b, prefix []byte, lengthBytes int) BLAKE2bFrame
 	return BLAKE2bFrame{newTemplate(prefix, lengthBytes), start.h, fourfold(&start.h), start.t}
 }
 
-// Sum returns the digest of item's frame.
-func (f *BLAKE2bFrame) Sum(item []byte) [4]uint64 {
+// Sum sets out to the digest of item's frame.
+func (f *BLAKE2bFrame) Sum(out *[4]uint64, item []byte) {
 	if n := f.t.off + len(item); n <= 128 {
 		h := f.h
 		var block [128]byte
@@ -113,12 +113,13 @@ func (f *BLAKE2bFrame) Sum(item []byte) [4]uint64 {
 			copy(block[f.t.begin(&block, len(item)):], item)
 		}
 		compress(&h, &block, f.n+uint64(n), isLast)
-		return words64(&h)
+		*out = words64(&h)
+		return
 	}
 	d := BLAKE2b{h: f.h, t: f.n}
 	d.n = f.t.begin(&d.buf, len(item))
 	d.Write(item)
-	return d.Sum()
+	*out = d.Sum()
 }
 
 // SumBatch sets out[i] to the digest of items[i]'s frame; out is at least as
@@ -142,7 +143,7 @@ func (f *BLAKE2bFrame) SumBatch(items [][]byte, out [][4]uint64, filter []byte) 
 		}
 	}
 	for i, item := range items {
-		out[i] = f.Sum(item)
+		f.Sum(&out[i], item)
 		prefetchLine(filter, out[i][0])
 	}
 }
@@ -165,7 +166,7 @@ func BLAKE2bEach(frames []BLAKE2bFrame, item []byte, out [][4]uint64) {
 		}
 	}
 	for i := range frames {
-		out[i] = frames[i].Sum(item)
+		frames[i].Sum(&out[i], item)
 	}
 }
 

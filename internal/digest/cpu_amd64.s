@@ -26,6 +26,14 @@ TEXT ·prefetch(SB), NOSPLIT, $0-8
 	PREFETCHT0 (AX)
 	RET
 
+// func prefetchBehind(p *byte)
+TEXT ·prefetchBehind(SB), NOSPLIT, $0-8
+	MOVQ       p+0(FP), AX
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	RET
+
 // func prefetchAll(base *byte, at *uint64, n int, span uintptr)
 TEXT ·prefetchAll(SB), NOSPLIT, $0-32
 	MOVQ base+0(FP), AX
@@ -38,8 +46,8 @@ loop:
 	TESTQ      CX, CX
 	JLE        done
 	MOVQ       (BX), SI
-	PREFETCHT1 (AX)(SI*1)
-	PREFETCHT1 (DX)(SI*1)
+	PREFETCHT0 (AX)(SI*1)
+	PREFETCHT0 (DX)(SI*1)
 	ADDQ       $8, BX
 	DECQ       CX
 	JMP        loop

@@ -26,6 +26,12 @@ func bigEndian(sum []byte) (w [4]uint64) {
 	return w
 }
 
+// sumOf is a frame's digest of an item as a value.
+func sumOf(f interface{ Sum(*[4]uint64, []byte) }, item []byte) (w [4]uint64) {
+	f.Sum(&w, item)
+	return w
+}
+
 func wantSHA256(frame []byte) [4]uint64 {
 	sum := sha256.Sum256(frame)
 	return bigEndian(sum[:])
@@ -89,7 +95,7 @@ func TestSHA256(t *testing.T) {
 			for _, at := range []int{0, 1, 4, 15, 29, 56, 63} {
 				item := buf[at:][:n]
 				want := wantSHA256(frameOf(prefix, 4, item))
-				if got := f.Sum(item); got != want {
+				if got := sumOf(&f, item); got != want {
 					t.Fatalf("seed of %d, item of %d bytes at %d: %x, want %x", s, n, at, got, want)
 				}
 				if got := f.sumGeneric(item); got != want {
@@ -113,10 +119,10 @@ func TestTemplates(t *testing.T) {
 				}
 				item := buf[n:][:n]
 				frame := frameOf(buf[:p], size, item)
-				if got, want := f.Sum(item), wantSHA256(frame); got != want {
+				if got, want := sumOf(&f, item), wantSHA256(frame); got != want {
 					t.Fatalf("SHA-256: prefix %d, length %d, item %d: %x, want %x", p, size, n, got, want)
 				}
-				if got, want := g.Sum(item), wantBLAKE2b(t, 32, nil, "", frame); got != want {
+				if got, want := sumOf(&g, item), wantBLAKE2b(t, 32, nil, "", frame); got != want {
 					t.Fatalf("BLAKE2b: prefix %d, length %d, item %d: %x, want %x", p, size, n, got, want)
 				}
 			}
@@ -305,7 +311,7 @@ func TestBLAKE2bFrame(t *testing.T) {
 			f.SumBatch(items, out, nil)
 			for n, item := range items {
 				want := wantBLAKE2b(t, 32, key, "", frameOf(prefix, 4, item))
-				if got := f.Sum(item); got != want {
+				if got := sumOf(&f, item); got != want {
 					t.Fatalf("key of %d, seed of %d, item of %d bytes: %x, want %x", len(key), s, n, got, want)
 				}
 				if out[n] != want {
@@ -327,13 +333,14 @@ func TestAllocations(t *testing.T) {
 	}
 	out := make([][4]uint64, len(items))
 	start := NewBLAKE2b(8, nil, "")
+	var w [4]uint64
 	for name, fn := range map[string]func(){
 		"SumBatch": func() { f.SumBatch(items, out, buf); g.SumBatch(items, out, buf) },
 		"Sum": func() {
 			for _, item := range items {
-				f.Sum(item)
+				f.Sum(&w, item)
 				f.sumGeneric(item)
-				g.Sum(item)
+				g.Sum(&w, item)
 			}
 		},
 		"Each": func() {
@@ -346,14 +353,14 @@ func TestAllocations(t *testing.T) {
 		"no escape": func() {
 			var local [8]byte
 			item := local[:]
-			f.Sum(item)
-			g.Sum(item)
+			f.Sum(&w, item)
+			g.Sum(&w, item)
 			SHA256Each(fs, item, out)
 			BLAKE2bEach(gs, item, out)
 			BLAKE2bCounted(start, item, 0, out)
 			f.SumBatch([][]byte{item, item}, out, nil)
 			g.SumBatch([][]byte{item, item}, out, nil)
-			f.Sum(Bytes("string"))
+			f.Sum(&w, Bytes("string"))
 		},
 	} {
 		if n := testing.AllocsPerRun(20, fn); n != 0 {
@@ -385,11 +392,11 @@ func FuzzFrames(f *testing.F) {
 		b2.SumBatch(items, b2Out[:], nil)
 		for i, item := range items {
 			frame := frameOf(prefix, 4, item)
-			if want := wantSHA256(frame); shaOut[i] != want || sha.Sum(item) != want || sha.sumGeneric(item) != want {
-				t.Errorf("SHA-256, item %d: batch %x, single %x, twin %x, want %x", i, shaOut[i], sha.Sum(item), sha.sumGeneric(item), want)
+			if want := wantSHA256(frame); shaOut[i] != want || sumOf(&sha, item) != want || sha.sumGeneric(item) != want {
+				t.Errorf("SHA-256, item %d: batch %x, single %x, twin %x, want %x", i, shaOut[i], sumOf(&sha, item), sha.sumGeneric(item), want)
 			}
-			if want := wantBLAKE2b(t, 32, seed[:min(len(seed), 64)], "", frame); b2Out[i] != want || b2.Sum(item) != want {
-				t.Errorf("BLAKE2b, item %d: batch %x, single %x, want %x", i, b2Out[i], b2.Sum(item), want)
+			if want := wantBLAKE2b(t, 32, seed[:min(len(seed), 64)], "", frame); b2Out[i] != want || sumOf(&b2, item) != want {
+				t.Errorf("BLAKE2b, item %d: batch %x, single %x, want %x", i, b2Out[i], sumOf(&b2, item), want)
 			}
 		}
 	})
@@ -406,7 +413,7 @@ type contender struct {
 func BenchmarkSHA256(b *testing.B) {
 	f := NewSHA256Frame(prefixV2(nil), 4)
 	benchmark(b, f.SumBatch, []contender{
-		{"frame", f.Sum},
+		{"frame", func(item []byte) (w [4]uint64) { f.Sum(&w, item); return w }},
 		{"twin", f.sumGeneric},
 		{"Sum256", func(item []byte) [4]uint64 { sum := sha256.Sum256(item); return words(&sum) }},
 	})
@@ -415,7 +422,7 @@ func BenchmarkSHA256(b *testing.B) {
 func BenchmarkBLAKE2b(b *testing.B) {
 	f := NewBLAKE2bFrame(NewBLAKE2b(32, nil, ""), prefixV2(nil), 4)
 	benchmark(b, f.SumBatch, []contender{
-		{"frame", f.Sum},
+		{"frame", func(item []byte) (w [4]uint64) { f.Sum(&w, item); return w }},
 		{"Sum256", func(item []byte) [4]uint64 { sum := blake2b.Sum256(item); return words(&sum) }},
 	})
 }

@@ -34,10 +34,10 @@ func TestPageEdges(t *testing.T) {
 			g.SumBatch(items, out2, nil)
 			for i, item := range items {
 				frame := frameOf(prefix, 4, item)
-				if got, want := f.Sum(item), wantSHA256(frame); got != want || out[i] != want {
+				if got, want := sumOf(&f, item), wantSHA256(frame); got != want || out[i] != want {
 					t.Fatalf("SHA-256: seed of %d, item of %d bytes, place %d: single %x, batch %x, want %x", s, n, i, got, out[i], want)
 				}
-				if got, want := g.Sum(item), wantBLAKE2b(t, 32, nil, "", frame); got != want || out2[i] != want {
+				if got, want := sumOf(&g, item), wantBLAKE2b(t, 32, nil, "", frame); got != want || out2[i] != want {
 					t.Fatalf("BLAKE2b: seed of %d, item of %d bytes, place %d: single %x, batch %x, want %x", s, n, i, got, out2[i], want)
 				}
 			}

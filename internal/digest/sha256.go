@@ -28,13 +28,14 @@ func NewSHA256Frame(prefix []byte, lengthBytes int) SHA256Frame {
 	return SHA256Frame{newTemplate(prefix, lengthBytes)}
 }
 
-// Sum returns the digest of item's frame.
-func (f *SHA256Frame) Sum(item []byte) (w [4]uint64) {
+// Sum sets out to the digest of item's frame. (An array that is returned
+// goes through memory once more for each call on its way.)
+func (f *SHA256Frame) Sum(out *[4]uint64, item []byte) {
 	if hasSHA && len(item) <= longest {
-		w[0], w[1], w[2], w[3] = sha256x1(&f.t, unsafe.SliceData(item), len(item))
-		return w
+		sha256x1(&f.t, unsafe.SliceData(item), len(item), out)
+	} else {
+		*out = f.sumGeneric(item)
 	}
-	return f.sumGeneric(item)
 }
 
 // SumBatch sets out[i] to the digest of items[i]'s frame; out is at least as
@@ -46,7 +47,7 @@ func (f *SHA256Frame) SumBatch(items [][]byte, out [][4]uint64, filter []byte) {
 	for len(items) > 0 {
 		n := f.sumSome(items, out, filter)
 		if n == 0 {
-			out[0] = f.Sum(items[0])
+			f.Sum(&out[0], items[0])
 			prefetchLine(filter, out[0][0])
 			n = 1
 		}
@@ -81,7 +82,7 @@ func SHA256Each(frames []SHA256Frame, item []byte, out [][4]uint64) {
 		frames, out = frames[done:], out[done:]
 	}
 	for i := range frames {
-		out[i] = frames[i].Sum(item)
+		frames[i].Sum(&out[i], item)
 	}
 }
 

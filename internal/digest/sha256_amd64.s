@@ -209,8 +209,8 @@ both:                               \
 	EXPAND(a0, a1, a2, a3, X13) \
 	EXPAND(b0, b1, b2, b3, X14)
 
-// func sha256x1(t *template, item *byte, n int) (w0, w1, w2, w3 uint64)
-TEXT ·sha256x1(SB), NOSPLIT, $192-56
+// func sha256x1(t *template, item *byte, n int, out *[4]uint64)
+TEXT ·sha256x1(SB), NOSPLIT, $192-32
 	MOVQ  t+0(FP), BX
 	MOVQ  item+8(FP), DX
 	MOVQ  template_off(BX), R8
@@ -258,10 +258,11 @@ rounds:
 	JMP  rounds
 
 done:
-	MOVHPS X9, w0+24(FP)
-	MOVHPS X10, w1+32(FP)
-	MOVLPS X9, w2+40(FP)
-	MOVLPS X10, w3+48(FP)
+	MOVQ   out+24(FP), AX
+	MOVHPS X9, (AX)
+	MOVHPS X10, 8(AX)
+	MOVLPS X9, 16(AX)
+	MOVLPS X10, 24(AX)
 	RET
 
 far:
