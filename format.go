@@ -22,7 +22,7 @@ import (
 // holds a SHA-256 of each section, and its own SHA-256 is the identity.
 
 const (
-	formatVersion = 0
+	formatVersion = 1
 	headerSize    = 256
 	sectionAlign  = 64
 	sectionChunk  = 1 << 20 // what checksums and digests are taken over
