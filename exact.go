@@ -11,6 +11,7 @@ import (
 	"math/bits"
 
 	"github.com/b1cc2673/bloom/internal/digest"
+	"github.com/b1cc2673/bloom/internal/mapping"
 )
 
 // The frozen set (SPEC.md, section 4): all records, ordered by their whole
@@ -520,16 +521,29 @@ var errStop = errors.New("stopped")
 
 // checkIndex verifies the index by itself.
 func (s *frozenSet) checkIndex() error {
-	last, least := uint64(0), s.headSize(0, 0)
-	for b := range s.buckets + 1 {
-		offset := s.offset(b)
-		if b == 0 && offset != 0 || b > 0 && (offset < last || offset-last < least) || offset > s.size {
-			return fmt.Errorf("%w: index: bucket %d at %d, after %d, of %d bytes", ErrCorrupt, b, offset, last, s.size)
+	const run = 1 << 16
+	least := s.headSize(0, 0)
+	faults := make([]error, (s.buckets+run-1)/run)
+	parallel(cores(), len(faults), func(_, i int) {
+		defer recoverFault(mapping.Guard(), &faults[i]) // the index may be mapped
+		first := uint64(i) * run
+		last := s.offset(first)
+		for b := first; b < min(first+run, s.buckets); b++ {
+			next := s.offset(b + 1)
+			if next > s.size || last > next || next-last < least {
+				faults[i] = fmt.Errorf("%w: index: bucket %d from %d to %d of %d bytes", ErrCorrupt, b, last, next, s.size)
+				return
+			}
+			last = next
 		}
-		last = offset
+	})
+	for _, err := range faults {
+		if err != nil {
+			return err
+		}
 	}
-	if last != s.size {
-		return fmt.Errorf("%w: index: buckets end at %d of %d bytes", ErrCorrupt, last, s.size)
+	if first, last := s.offset(0), s.offset(s.buckets); first != 0 || last != s.size {
+		return fmt.Errorf("%w: index: buckets from %d to %d of %d bytes", ErrCorrupt, first, last, s.size)
 	}
 	return nil
 }

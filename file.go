@@ -485,8 +485,8 @@ func (f *Filter) checkSpare() error {
 	return nil
 }
 
-// openSnapshot opens a snapshot behind a reader, or in a mapping, which then
-// is the reader.
+// openSnapshot opens a snapshot behind a reader. If it is mapped, too, the
+// reader is not used any more afterwards.
 func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) (*Snapshot, error) {
 	h, err := readHeader(r, size, kindSnapshot, o)
 	if err != nil {
@@ -498,10 +498,12 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 		return nil, err
 	}
 	set := h.newSet(f)
-	set.source, set.at = r, int64(l.buckets)
+	source := r
 	if m != nil {
+		source = m
 		set.data = m.Bytes()[l.buckets:l.total:l.total]
 	}
+	set.source, set.at = source, int64(l.buckets)
 	if m != nil && o.Mapped {
 		set.index = m.Bytes()[l.index : l.index+l.indexLen]
 	} else {
@@ -515,13 +517,12 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 			return nil, err
 		}
 	}
-	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: r, mapping: m}}, nil
+	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: source, mapping: m}}, nil
 }
 
-// mapFile opens path and maps it, where that can be done; else the file
-// stays open until nothing refers to it any more.
-func mapFile(path string) (r io.ReaderAt, m *mapping.Mapping, size int64, err error) {
-	f, err := os.Open(path)
+// mapFile opens path and maps it, where that can be done.
+func mapFile(path string) (f *os.File, m *mapping.Mapping, size int64, err error) {
+	f, err = os.Open(path)
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("bloom: opening: %w", err)
 	}
@@ -533,10 +534,16 @@ func mapFile(path string) (r io.ReaderAt, m *mapping.Mapping, size int64, err er
 		f.Close()
 		return nil, nil, 0, fmt.Errorf("bloom: opening: %w", err)
 	}
-	if m, err := mapping.Open(f, info.Size()); err == nil {
-		return m, m, info.Size(), f.Close()
+	m, _ = mapping.Open(f, info.Size())
+	return f, m, info.Size(), nil
+}
+
+// release closes a file that is mapped, or of no use. One that is neither
+// stays open until nothing refers to it any more.
+func release(f *os.File, m *mapping.Mapping, err error) {
+	if m != nil || err != nil {
+		f.Close() // nothing was written
 	}
-	return f, nil, info.Size(), nil
 }
 
 // Open opens a saved snapshot. It verifies header, filter and index and holds
@@ -552,11 +559,13 @@ func mapFile(path string) (r io.ReaderAt, m *mapping.Mapping, size int64, err er
 // protocol; ErrCorrupt; ErrKey for a missing, superfluous or wrong key;
 // ErrTooLarge; and those of the file system.
 func Open(path string, o OpenOptions) (*Snapshot, error) {
-	r, m, size, err := mapFile(path)
+	file, m, size, err := mapFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return openSnapshot(r, m, size, o)
+	s, err := openSnapshot(file, m, size, o)
+	release(file, m, err)
+	return s, err
 }
 
 // OpenReaderAt is [Open] for the size bytes behind any reader, such as an
@@ -574,15 +583,16 @@ func OpenReaderAt(r io.ReaderAt, size int64, o OpenOptions) (*Snapshot, error) {
 // OpenFilter opens a filter that [Filter.Save] wrote. It verifies the filter
 // and holds it on the heap, unless o says Mapped. Errors: as for [Open].
 func OpenFilter(path string, o OpenOptions) (*Filter, error) {
-	r, m, size, err := mapFile(path)
+	file, m, size, err := mapFile(path)
 	if err != nil {
 		return nil, err
 	}
-	h, err := readHeader(r, size, kindFilter, o)
+	defer file.Close()
+	h, err := readHeader(file, size, kindFilter, o)
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := openFilter(r, m, &h, o)
+	f, _, err := openFilter(file, m, &h, o)
 	if err != nil {
 		return nil, err
 	}
