@@ -186,7 +186,7 @@ func add[T ~[]byte | ~string](b *Builder, record T) error {
 		b.dispatch()
 		b.o.Progress("adding", b.records, 0)
 	}
-	if b.o.Memory != 0 && b.held >= b.o.Memory/2 {
+	if b.o.Memory != 0 && b.held >= b.o.Memory/5 { // the collector lets garbage grow to what is alive, and sorting needs room
 		if b.failed = b.spillPiles(); b.failed != nil {
 			return b.failed
 		}

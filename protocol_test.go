@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"math/big"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -281,5 +284,95 @@ func TestConfigThroughJSON(t *testing.T) {
 	}
 	if _, err := Positions(out, nil); !errors.Is(err, ErrKey) {
 		t.Errorf("%s: %v", text, err)
+	}
+}
+
+// Digests at their edges, and m around 2^31, 2^32, 2^40 and its most: every
+// position is below m, and the first and the last are reached.
+func TestArithmeticEdges(t *testing.T) {
+	ones := ^uint64(0)
+	edges := []uint64{0, 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, ones - 1, ones}
+	var sizes []uint64
+	for _, at := range []uint64{1 << 31, 1 << 32, 1 << 40} {
+		sizes = append(sizes, at-512, at, at+512)
+	}
+	for _, m := range append(sizes, 512, 1024, 1<<48-512, 1<<48) {
+		least, most := ones, uint64(0)
+		for _, w0 := range edges {
+			for _, w1 := range edges {
+				w := [4]uint64{w0, w1, ^w1, 0}
+				for j := range 14 {
+					p := blockBits*block(w, m/blockBits) + pick(w, j)
+					// floor(w0·B / 2^64) by another road.
+					product := new(big.Int).Mul(new(big.Int).SetUint64(w0), new(big.Int).SetUint64(m/blockBits))
+					if want := product.Rsh(product, 64).Uint64(); p/blockBits != want || p >= m {
+						t.Fatalf("m = %d, w0 = %x: position %d, block %d", m, w0, p, want)
+					}
+					least, most = min(least, p), max(most, p)
+				}
+			}
+		}
+		if least != 0 || most != m-1 {
+			t.Errorf("m = %d: positions from %d to %d", m, least, most)
+		}
+		// Reductions of the other protocols.
+		for _, p := range []Protocol{DocMembershipV1, KeyIndexV1} {
+			s := newScheme(Config{Protocol: p, Bits: 8, Hashes: 1})
+			for _, w0 := range edges {
+				w := [4]uint64{w0, ^w0, w0, ones}
+				number := new(big.Int)
+				for i := range s.hash.size() / 8 {
+					number.Lsh(number, 64).Or(number, new(big.Int).SetUint64(w[i]))
+				}
+				if p == KeyIndexV1 {
+					number.SetUint64(bits.ReverseBytes64(w0))
+				}
+				for _, m := range []uint64{m, 1, ones, 1 << 63} {
+					if got, want := s.position(w, m), new(big.Int).Mod(number, new(big.Int).SetUint64(m)).Uint64(); got != want {
+						t.Fatalf("%v, m = %d: position %d, want %d", p, m, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A million digests spread evenly over blocks, picks and buckets: chi-square
+// on a fixed seed, each within five deviations of its mean.
+func TestUniformity(t *testing.T) {
+	n := 1_000_000
+	if testing.Short() {
+		n = 100_000
+	}
+	const blocks, buckets = 1000, 777
+	var inBlock [blocks]int
+	var inBucket [buckets]int
+	var picks [14][blockBits]int
+	set := frozenSet{buckets: buckets}
+	s := newScheme(Config{Seed: []byte("uniform")})
+	for i := range n {
+		w := s.digest(fmt.Append(nil, i))
+		inBlock[block(w, blocks)]++
+		inBucket[set.bucket(w)]++
+		for j := range picks {
+			picks[j][pick(w, j)]++
+		}
+	}
+	check := func(name string, counts []int) {
+		t.Helper()
+		expected := float64(n) / float64(len(counts))
+		chi := 0.0
+		for _, c := range counts {
+			chi += (float64(c) - expected) * (float64(c) - expected) / expected
+		}
+		freedom := float64(len(counts) - 1)
+		if deviations := (chi - freedom) / math.Sqrt(2*freedom); math.Abs(deviations) > 5 {
+			t.Errorf("%s: chi-square is %.1f deviations off", name, deviations)
+		}
+	}
+	check("blocks", inBlock[:])
+	check("buckets", inBucket[:])
+	for j := range picks {
+		check(fmt.Sprint("pick ", j), picks[j][:])
 	}
 }

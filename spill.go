@@ -85,6 +85,16 @@ func (b *Builder) spillPiles() (err error) {
 	}
 	s.runs = append(s.runs, run{start, s.size})
 	b.held = 0
+	// Whoever sorted more piles has more chunks to spare now. Shared out, they
+	// do for the next run; else each would come to have enough for itself.
+	var spare [][]byte
+	for _, sorter := range b.sorters {
+		spare, sorter.spare = append(spare, sorter.spare...), sorter.spare[:0]
+	}
+	for i, chunk := range spare {
+		sorter := b.sorters[i%len(b.sorters)]
+		sorter.spare = append(sorter.spare, chunk)
+	}
 	return nil
 }
 
@@ -144,7 +154,7 @@ func (r *readers) Pop() any {
 // once. A record's bytes are good until the next.
 func (b *Builder) merged(ctx context.Context, yield func(*entry) bool) error {
 	var h readers
-	size := min(max(b.o.Memory/4/uint64(len(b.spill.runs)), 4<<10), 1<<20)
+	size := min(max(b.o.Memory/8/uint64(len(b.spill.runs)), 4<<10), 1<<20)
 	for _, run := range b.spill.runs {
 		r := &runReader{r: b.spill.f, next: run.start, end: run.end, space: make([]byte, size)}
 		ok, err := r.advance()

@@ -1,0 +1,138 @@
+package bloom
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Why keys exist. With a public configuration anybody finds false positives of
+// a real snapshot offline, and each of them works. Against the keyed twin the
+// same items pass at the base rate only.
+func TestKeysStopOfflineSearch(t *testing.T) {
+	const n = 20_000
+	public, err := New(Config{Protocol: BLAKE2b}, numbered("member", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed, err := New(Config{Protocol: BLAKE2b, Key: repeat(32)}, numbered("member", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The search has the configuration and the filter's bits, not the snapshot.
+	stats, _ := public.Stats()
+	cfg := Config{Protocol: BLAKE2b, Bits: stats.Bits, Hashes: stats.Hashes}
+	packed := public.PackedBits()
+	var found [][]byte
+	for i := 0; len(found) < 1000; i++ {
+		item := fmt.Appendf(nil, "crafted %d", i)
+		p, err := Positions(cfg, item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(p, func(p uint64) bool { return !hasBit(packed, p) }) {
+			found = append(found, item)
+		}
+	}
+	pass := 0
+	for _, item := range found {
+		if r := lookup(t, public, item); !r.MaybePresent || r.Duplicate {
+			t.Errorf("%s: %+v", item, r)
+		}
+		if r := lookup(t, keyed, item); r.MaybePresent {
+			pass++
+		}
+	}
+	t.Logf("%d of %d found false positives pass the keyed twin, whose rate is %.3g", pass, len(found), stats.ExpectedFPRate)
+	if pass > 30 { // ten are expected, thirty are six deviations more
+		t.Errorf("%d of %d pass the keyed twin", pass, len(found))
+	}
+}
+
+// Ten thousand records crafted to fall into one bucket, which a public
+// configuration allows: building and lookups stay right, and work stays
+// linear. It is counted, not timed: comparisons while sorting.
+func TestCrowdedBucket(t *testing.T) {
+	const n = 10_000
+	rng := newPythonRandom(1)
+	var entries []entry
+	for i := range n { // as digests that share their first 50 bits would be found by search
+		words := [4]uint64{0: uint64(rng.uint32()) & (1<<14 - 1), 3: uint64(rng.uint32())}
+		entries = append(entries, entry{words, fmt.Appendf(nil, "crowd %d", i)})
+	}
+	s := fabricated(slices.Clone(entries))
+	s.buckets = max(1, s.buckets)
+	first := s.bucket(entries[0].words)
+	for _, e := range entries {
+		if s.bucket(e.words) != first {
+			t.Fatal("not one bucket")
+		}
+		o, ok, err := s.find(&e.words, e.record)
+		if !ok || err != nil || o >= n {
+			t.Fatalf("%s: %d, %t, %v", e.record, o, ok, err)
+		}
+		if _, ok, _ := s.find(&e.words, append(slices.Clone(e.record), '!')); ok {
+			t.Fatal("false duplicate")
+		}
+	}
+	// The bytes are those of the records and some 2.5 more for each: nothing
+	// is reserved by the count of the fullest bucket.
+	total := 0
+	for _, e := range entries {
+		total += len(e.record)
+	}
+	if extra := len(s.data) - total; extra > 2*n+16*int(s.buckets) {
+		t.Errorf("%d bytes besides the records", extra)
+	}
+	// Sorting looks at a count once and then compares n·log n times at most.
+	var w sorter
+	for i := range entries {
+		w.add(&w.piles[0], &entries[i])
+	}
+	compared := 0
+	refs := make([]ref, 0, n)
+	for c, chunk := range w.piles[0].chunks {
+		for at := 0; at < len(chunk); {
+			var e entry
+			readEntry(&e, chunk[at:])
+			refs = append(refs, ref{e.words[0], uint64(c)<<16 | uint64(at)})
+			at += recordOverhead + len(e.record)
+		}
+	}
+	slices.SortFunc(refs, func(a, b ref) int { compared++; return w.piles[0].compare(a, b) })
+	if compared > 40*n {
+		t.Errorf("%d comparisons for %d records", compared, n)
+	}
+}
+
+// The same through New, with records that search finds: sixty-four in one of
+// 32 blocks and buckets, among others.
+func TestCrowdedBlock(t *testing.T) {
+	cfg := Config{Bits: 32 * 512, Hashes: 6}
+	var crafted [][]byte
+	for i := 0; len(crafted) < 300; i++ {
+		item := fmt.Appendf(nil, "crafted %d", i)
+		if p, _ := Positions(cfg, item); p[0]/512 == 7 {
+			crafted = append(crafted, item)
+		}
+	}
+	s := mustNew(t, cfg, crafted...)
+	for _, r := range crafted {
+		if !lookup(t, s, r).Duplicate {
+			t.Fatalf("%s is missed", r)
+		}
+		if lookup(t, s, append(slices.Clone(r), 'x')).Duplicate {
+			t.Fatalf("false duplicate of %s", r)
+		}
+	}
+	if err := s.Verify(); err != nil {
+		t.Error(err)
+	}
+	var file bytes.Buffer
+	s.WriteTo(&file)
+	back, err := Read(&file, OpenOptions{})
+	if err != nil || !equalSnapshots(back, s) {
+		t.Errorf("%v", err)
+	}
+}
