@@ -45,7 +45,7 @@ func (f *Filter) checkBatch(items [][]byte, results int) error {
 	return nil
 }
 
-// filterGroup asks the filter for all items of a group, whose digests it
+// filter asks the filter for all items of a group, whose digests it
 // leaves in words.
 func (g *group) filter(f *Filter, items [][]byte) (maybe []int32) {
 	f.scheme.digestBatch(items, g.words[:], f.bits)
