@@ -76,7 +76,7 @@ type Snapshot struct {
 // reach, or a nil sequence; ErrItem for a record that the protocol does not
 // admit, with its place in the sequence from 0; ErrTooLarge for more records
 // than the protocol admits, repeats included, or for more than 8 GiB (256 MiB
-// on 32-bit machines) of records, repeats and 36 bytes for each included, and
+// on 32-bit machines) of records, repeats and 36 bytes for each included, or of
 // filter; the memory in use may come to three times that, and to four if one
 // record is most of it. A [Builder] takes more.
 func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error) {

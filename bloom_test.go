@@ -430,7 +430,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	b, _ := NewBuilder(cfg, BuildOptions{})
 	forms := []string{fmt.Sprintf("%x", key), fmt.Sprintf("%X", key), string(key), fmt.Sprint(key), strings.Trim(fmt.Sprint(key), "[]"),
 		strings.Trim(fmt.Sprintf("%#v", key), "[]byte{}"), "VG9wU2VjcmV0S2V5"}
-	for _, value := range []any{cfg, &cfg, badKey, s, *s, f, *f, b, options, &options, stats, explanation, digest, err,
+	for _, value := range []any{cfg, &cfg, badKey, s, *s, f, *f, b, struct{ B *Builder }{b}, options, &options, stats, explanation, digest, err,
 		unexported{s, *f, b}, &unexported{s, *f, b}} {
 		var out strings.Builder
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime"
@@ -33,10 +34,10 @@ const (
 
 // BuildOptions bound what a [Builder] takes. The zero value builds in memory.
 type BuildOptions struct {
-	// Memory is about how many bytes of memory building may take. Records
-	// that do not fit are spilled to one temporary file, and what was spilled
-	// can only be saved. For the v2 protocols it bounds all of building;
-	// the others hold their filter in memory besides. At least 4 MiB are
+	// Memory is about how many bytes of memory adding and saving may take.
+	// Records that do not fit are spilled to one temporary file, and what was
+	// spilled can only be saved. Filters of the v2 protocols are made piece by
+	// piece; the others hold theirs in memory besides. At least 4 MiB are
 	// taken. 0: no spilling, and the limits of [New].
 	Memory uint64
 
@@ -50,7 +51,8 @@ type BuildOptions struct {
 
 	// Progress is called now and then with a stage ("adding", "sorting",
 	// "counting", "filter", "writing") and how many records of how many have
-	// passed it; a total of 0 is not known yet. It is called by one goroutine
+	// passed it; a total of 0 is not known yet. In memory, stages are reported
+	// when they end. It is called by one goroutine
 	// at a time and must not call the Builder. nil: none.
 	Progress func(stage string, done, total uint64)
 }
@@ -62,10 +64,11 @@ type BuildOptions struct {
 // Add records, then call [Builder.Snapshot] or [Builder.Save], once. Close it
 // in any case: it then leaves no temporary file.
 type Builder struct {
-	cfg   *Config // checked; Bits and Hashes may be zero; a pointer, as fmt would follow no second one to the key
-	set   *scheme
-	o     BuildOptions
-	limit uint64 // of what is held in memory
+	cfg      func() Config // checked; Bits and Hashes may be zero; a function, as fmt does not look into one
+	set      *scheme
+	protocol *protocol
+	o        BuildOptions
+	limit    uint64 // of what is held in memory
 
 	mu      sync.Mutex
 	ended   bool  // by Snapshot, Save or Close
@@ -81,7 +84,8 @@ type Builder struct {
 }
 
 // NewBuilder returns a Builder for snapshots of cfg, of which it keeps a copy.
-// Errors: ErrConfig (and ErrKey with it, if it is the key).
+// Errors: ErrConfig (and ErrKey with it, if it is the key), and those of the
+// file system for a Folder that is none.
 func NewBuilder(cfg Config, o BuildOptions) (*Builder, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -92,11 +96,20 @@ func NewBuilder(cfg Config, o BuildOptions) (*Builder, error) {
 	}
 	if o.Memory != 0 {
 		o.Memory = max(o.Memory, leastMemory)
+		folder := o.Folder
+		if folder == "" {
+			folder = os.TempDir()
+		}
+		if info, err := os.Stat(folder); err != nil {
+			return nil, fmt.Errorf("bloom: folder of temporary files: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("bloom: folder of temporary files: %w", &fs.PathError{Op: "spill", Path: folder, Err: fs.ErrInvalid})
+		}
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}
-	return &Builder{cfg: &cfg, set: newScheme(cfg).setScheme(), o: o, limit: mostMemory, batch: new(batch)}, nil
+	return &Builder{cfg: func() Config { return cfg }, protocol: &protocols[cfg.Protocol], set: newScheme(cfg).setScheme(), o: o, limit: mostMemory, batch: new(batch)}, nil
 }
 
 // String names the protocol and how many records were added.
@@ -106,7 +119,7 @@ func (b *Builder) String() string {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return fmt.Sprintf("bloom.Builder(%v records=%d)", b.cfg.Protocol, b.records)
+	return fmt.Sprintf("bloom.Builder(%v records=%d)", b.cfg().Protocol, b.records)
 }
 
 // Format prints String's text under every verb, and so never the key.
@@ -133,10 +146,22 @@ func (b *Builder) Add(record []byte) error {
 // AddString is [Builder.Add] for the bytes of a string.
 func (b *Builder) AddString(record string) error { return b.Add(digest.Bytes(record)) }
 
+// checkContext refuses a nil context, which would be missed only when it is
+// asked.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: nil context", ErrConfig)
+	}
+	return nil
+}
+
 // AddSnapshot adds all records of s, whatever protocol, seed and key it has:
 // they are digested anew, and verified on the way where s does not hold them.
 // It stops at the first error: those of [Builder.Add], of s, or of ctx.
 func (b *Builder) AddSnapshot(ctx context.Context, s *Snapshot) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	for record, err := range s.Records() {
 		if err == nil {
 			err = ctx.Err()
@@ -153,7 +178,7 @@ func (b *Builder) AddSnapshot(ctx context.Context, s *Snapshot) error {
 
 // add is Add without the lock, for any kind of record.
 func add[T ~[]byte | ~string](b *Builder, record T) error {
-	p := &protocols[b.cfg.Protocol]
+	p := b.protocol
 	size := uint64(len(record))
 	switch {
 	case b.ended:
@@ -251,6 +276,9 @@ func (b *Builder) Close() error {
 // the file. Other errors: those of [New] that do not concern a single record,
 // ErrClosed, and ctx's.
 func (b *Builder) Snapshot(ctx context.Context) (*Snapshot, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	if err := b.end(); err != nil {
 		return nil, err
 	}
@@ -265,9 +293,18 @@ func (b *Builder) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // Save ends the Builder and writes the snapshot of all records added to a
-// file, as [Snapshot.Save] does: path is the old file or the new one, whole.
+// file, as [Snapshot.Save] does: path is the old file or the new one, whole. A
+// path that cannot be saved to is refused before the Builder ends.
 // Errors: those of Snapshot, of the file system, and ctx's.
 func (b *Builder) Save(ctx context.Context, path string) (err error) {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	if b != nil && b.set != nil {
+		if _, err := saveTarget(path); err != nil {
+			return fmt.Errorf("bloom: saving: %w", err)
+		}
+	}
 	if err := b.end(); err != nil {
 		return err
 	}
@@ -275,7 +312,7 @@ func (b *Builder) Save(ctx context.Context, path string) (err error) {
 	if b.failed != nil {
 		return b.failed
 	}
-	if b.spill != nil {
+	if b.o.Memory != 0 {
 		return save(path, func(f *os.File) error { return b.merge(ctx, f) })
 	}
 	s, err := b.build(ctx)
@@ -310,12 +347,12 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("bloom: building: %w", err)
 	}
-	cfg, err := b.cfg.Resolve(n)
+	cfg, err := b.cfg().Resolve(n)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Bits/8 > b.limit-min(b.held, b.limit) {
-		return nil, fmt.Errorf("%w: a filter of %d bytes and records of %d pass %d", ErrTooLarge, cfg.Bits/8, b.held, b.limit)
+	if cfg.Bits/8 > b.limit {
+		return nil, fmt.Errorf("%w: a filter of %d bytes passes %d", ErrTooLarge, cfg.Bits/8, b.limit)
 	}
 	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: makeSection((cfg.Bits + 7) / 8)}
 	f.fill(piles)
@@ -323,12 +360,18 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 	f.digest = sectionDigest(f.bits)
 	set := newFrozenSet(n)
 	set.scheme = b.set
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("bloom: building: %w", err)
+	}
 	firsts := set.fillIndex(piles)
 	h := f.header(kindSnapshot)
 	h.index = sectionDigest(set.index)
 	set.salt = h.salt()
 	set.fillBuckets(piles, firsts)
 	b.o.Progress("writing", n, n)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("bloom: building: %w", err)
+	}
 	return &Snapshot{filter: f, set: set, file: new(file)}, nil
 }
 
@@ -349,7 +392,13 @@ func cores() int { return runtime.GOMAXPROCS(0) }
 func parallel(workers, n int, do func(worker, i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
+	var panicked atomic.Value // a panic, of a reader's say, is the caller's to recover
 	work := func(worker int) {
+		defer func() {
+			if p := recover(); p != nil {
+				panicked.CompareAndSwap(nil, []any{p})
+			}
+		}()
 		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 			do(worker, int(i-1))
 		}
@@ -359,6 +408,9 @@ func parallel(workers, n int, do func(worker, i int)) {
 	}
 	work(0)
 	wg.Wait()
+	if p, ok := panicked.Load().([]any); ok {
+		panic(p[0])
+	}
 }
 
 // makeSection makes room for a section that lookups will read at random.

@@ -169,6 +169,11 @@ func TestBuilderLeavesNothing(t *testing.T) {
 			return b.Save(t.Context(), filepath.Join(path, "missing", "s.bloom"))
 		},
 		"in memory": func(b *Builder, _ string) error { _, err := b.Snapshot(t.Context()); return err },
+		"panic": func(b *Builder, path string) (err error) { // of the caller's, in a callback
+			defer func() { err = recover().(error) }()
+			b.o.Progress = func(string, uint64, uint64) { panic(os.ErrProcessDone) }
+			return b.Save(t.Context(), path)
+		},
 	} {
 		folder := t.TempDir()
 		path := filepath.Join(folder, "s.bloom")
@@ -190,12 +195,20 @@ func TestBuilderLeavesNothing(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
+		case "panic":
+			if !errors.Is(err, os.ErrProcessDone) {
+				t.Error(err)
+			}
 		case "in memory":
 			if !errors.Is(err, ErrTooLarge) {
 				t.Error(err)
 			}
 		default:
 			if err == nil || !strings.HasPrefix(err.Error(), "bloom: ") {
+				t.Error(err)
+			}
+			// A path that is refused leaves the Builder as it was.
+			if err := errors.Join(b.Add(nil), b.Close()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -209,9 +222,20 @@ func TestBuilderLeavesNothing(t *testing.T) {
 			}
 		}
 	}
-	// A folder that cannot be spilled to fails the Builder for good.
-	b, err := NewBuilder(Config{}, spilling(filepath.Join(t.TempDir(), "missing")))
+	// A folder that is none is refused at once; one that goes away fails the
+	// Builder for good.
+	folder := filepath.Join(t.TempDir(), "going")
+	if _, err := NewBuilder(Config{}, spilling(folder)); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewBuilder(Config{}, spilling(folder))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(folder); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; err == nil && i < 20_000; i++ {

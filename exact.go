@@ -478,7 +478,7 @@ func (s *frozenSet) bytes(at, n uint64) ([]byte, error) {
 	}
 	b := make([]byte, n)
 	if err := readFullAt(s.source, b, s.at+int64(at)); err != nil {
-		return nil, fmt.Errorf("bloom: reading %d bytes of buckets at %d: %w", n, at, err)
+		return nil, reading(err)
 	}
 	return b, nil
 }

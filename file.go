@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -114,7 +115,9 @@ type OpenOptions struct {
 
 	// MaxMemory is how many bytes opening may allocate for what the file
 	// holds: filter and index, for [Read] all of it. A file that would take
-	// more is ErrTooLarge. 0: no limit but the file's own size.
+	// more is ErrTooLarge. A file costs who sends it little more than its
+	// name, if it has holes; so 0 is not without limit: 8 GiB, or 256 MiB
+	// where an address has 32 bits.
 	MaxMemory uint64
 }
 
@@ -139,8 +142,12 @@ func (o OpenOptions) MarshalJSON() ([]byte, error) {
 }
 
 func (o OpenOptions) allow(n uint64) error {
-	if o.MaxMemory != 0 && n > o.MaxMemory {
-		return fmt.Errorf("%w: opening takes %d bytes; MaxMemory is %d", ErrTooLarge, n, o.MaxMemory)
+	most := o.MaxMemory
+	if most == 0 {
+		most = mostMemory
+	}
+	if n > most {
+		return fmt.Errorf("%w: opening takes %d bytes; MaxMemory is %d", ErrTooLarge, n, most)
 	}
 	return nil
 }
@@ -157,9 +164,11 @@ func (w *sectionWriter) write(b []byte) {
 		return
 	}
 	n, err := w.w.Write(b)
-	w.n += int64(n)
+	w.n += int64(max(0, min(n, len(b))))
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
+	} else if err == nil && n > len(b) {
+		err = fmt.Errorf("bloom: the writer says it wrote %d of %d bytes", n, len(b))
 	}
 	w.err = err
 }
@@ -194,7 +203,7 @@ func (w *sectionWriter) section(s section, checks *[]byte) {
 	for done := uint64(0); done < s.size && w.err == nil; {
 		b := buf[:min(s.size-done, sectionChunk)]
 		if err := readFullAt(s.source, b, s.at+int64(done)); err != nil {
-			w.err = fmt.Errorf("bloom: reading the snapshot: %w", err)
+			w.err = reading(err)
 			return
 		}
 		chunkSum := sha256.Sum256(b)
@@ -255,7 +264,8 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 // Save writes the snapshot to a file, atomically and durably: after a crash
 // at any instant path is the old file or the new one, whole. It writes a
 // temporary file beside path, syncs it, renames it and syncs the folder. A
-// file that is replaced hands on its permissions; a symbolic link is followed.
+// file that is replaced hands on its permissions, and not its owner; a symbolic
+// link is followed; what is not a regular file is not replaced.
 func (s *Snapshot) Save(path string) error {
 	if err := s.open(); err != nil {
 		return err
@@ -284,26 +294,17 @@ func save(path string, write func(f *os.File) error) (err error) {
 			err = fmt.Errorf("bloom: saving: %w", err)
 		}
 	}()
-	for range 40 { // also a link to what is not there yet
-		link, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(link) {
-			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			link = filepath.Join(dir, link)
-		}
-		path = link
+	path, err = saveTarget(path)
+	if err != nil {
+		return err
 	}
 	t, err := createBeside(path)
 	if err != nil {
 		return err
 	}
+	done := false
 	defer func() {
-		if err != nil {
+		if !done { // also where write panics
 			t.Close()
 			os.Remove(t.Name())
 		}
@@ -325,7 +326,43 @@ func save(path string, write func(f *os.File) error) (err error) {
 	if err := os.Rename(t.Name(), path); err != nil {
 		return err
 	}
+	done = true
 	return syncFolder(filepath.Dir(path))
+}
+
+// saveTarget follows links, also one to what is not there yet, and refuses
+// what no file can be put in the place of.
+func saveTarget(path string) (string, error) {
+	for links := 0; ; links++ {
+		link, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if links == 40 {
+			return "", &fs.PathError{Op: "save", Path: path, Err: errors.New("too many symbolic links")}
+		}
+		if !filepath.IsAbs(link) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return "", err
+			}
+			link = filepath.Join(dir, link)
+		}
+		path = link
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", &fs.PathError{Op: "save", Path: path, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
+	}
+	if _, base := filepath.Split(path); base == "" {
+		return "", &fs.PathError{Op: "save", Path: path, Err: fs.ErrInvalid}
+	}
+	folder := filepath.Dir(path)
+	if info, err := os.Stat(folder); err != nil {
+		return "", err
+	} else if !info.IsDir() {
+		return "", &fs.PathError{Op: "save", Path: folder, Err: fmt.Errorf("not a folder: %w", fs.ErrInvalid)}
+	}
+	return path, nil
 }
 
 // createBeside creates a file beside path that no path of a user's names,
@@ -356,6 +393,14 @@ func syncFolder(path string) error {
 	return errors.Join(err, d.Close())
 }
 
+// reading says what was done when err came, once.
+func reading(err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return err // it says so itself
+	}
+	return fmt.Errorf("bloom: reading: %w", err)
+}
+
 // readFullAt fills b, whatever a reader makes of the rules of io.ReaderAt. An
 // early end is ErrCorrupt.
 func readFullAt(r io.ReaderAt, b []byte, at int64) error {
@@ -381,7 +426,7 @@ func readHeader(r io.ReaderAt, size int64, kind uint8, o OpenOptions) (h header,
 	}
 	b := make([]byte, min(size, headerSize))
 	if err := readFullAt(r, b, 0); err != nil {
-		return h, fmt.Errorf("bloom: reading the header: %w", err)
+		return h, reading(err)
 	}
 	if h, err = parseHeader(b); err != nil {
 		return h, err
@@ -433,7 +478,7 @@ func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) 
 	})
 	for _, err := range errs { // the first, so that it does not depend on timing
 		if err != nil {
-			return nil, fmt.Errorf("bloom: reading: %w", err)
+			return nil, reading(err)
 		}
 	}
 	return data, nil
@@ -443,7 +488,7 @@ func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) 
 func zeros(r io.ReaderAt, from, to uint64) error {
 	b := make([]byte, to-from)
 	if err := readFullAt(r, b, int64(from)); err != nil {
-		return fmt.Errorf("bloom: reading: %w", err)
+		return reading(err)
 	}
 	for _, x := range b {
 		if x != 0 {
@@ -466,7 +511,7 @@ func openFilter(r io.ReaderAt, m *mapping.Mapping, h *header, o OpenOptions) (f 
 	}
 	checks = make([]byte, l.checksLen)
 	if err := readFullAt(r, checks, int64(l.checks)); err != nil {
-		return nil, nil, fmt.Errorf("bloom: reading: %w", err)
+		return nil, nil, reading(err)
 	}
 	if err := zeros(r, headerSize+l.filter, l.index); err != nil {
 		return nil, nil, err
@@ -522,14 +567,18 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 
 // mapFile opens path and maps it, where that can be done.
 func mapFile(path string) (f *os.File, m *mapping.Mapping, size int64, err error) {
-	f, err = os.Open(path)
+	// Before it is opened, which can wait for ever if it is a pipe.
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
+	}
+	if err == nil {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("bloom: opening: %w", err)
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
+	info, err = f.Stat()
 	if err != nil {
 		f.Close()
 		return nil, nil, 0, fmt.Errorf("bloom: opening: %w", err)
@@ -551,8 +600,8 @@ func release(f *os.File, m *mapping.Mapping, err error) {
 // do that, and are verified when they decide: a bucket's head before every
 // answer that follows a "maybe", the records' bytes before "duplicate".
 //
-// A file that is cut short while it is open makes lookups return errors.
-// Replacing it, as [Snapshot.Save] does, leaves what is open as it was;
+// A file that is cut short while it is open makes lookups return errors (with
+// Mapped, those that meet what is cut off; see there). Replacing it, as [Snapshot.Save] does, leaves what is open as it was;
 // whoever writes into it changes what lookups find, or makes them fail.
 //
 // Errors: ErrVersion for what is not a snapshot of a known format and
@@ -599,21 +648,45 @@ func OpenFilter(path string, o OpenOptions) (*Filter, error) {
 	return f, nil
 }
 
+// A strictReader holds a reader to the rules of io.Reader.
+type strictReader struct {
+	r     io.Reader
+	empty int // reads in a row that gave nothing
+}
+
+func (s *strictReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if n < 0 || n > len(p) {
+		return 0, fmt.Errorf("the reader says it read %d of %d bytes", n, len(p))
+	}
+	if s.empty++; n > 0 || err != nil {
+		s.empty = 0
+	}
+	if s.empty == 100 {
+		return 0, io.ErrNoProgress
+	}
+	return n, err
+}
+
 // readAll reads a whole file of one kind from a stream, not a byte more, and
 // believes no length before the bytes are there.
 func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err error) {
 	if r == nil {
 		return h, nil, fmt.Errorf("%w: nil reader", ErrConfig)
 	}
+	r = &strictReader{r: r}
 	data = make([]byte, headerSize)
 	n, err := io.ReadFull(r, data)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return h, nil, fmt.Errorf("bloom: reading: %w", err)
+		return h, nil, reading(err)
 	}
 	if h, err = parseHeader(data[:n]); err != nil {
 		return h, nil, err
 	}
-	if err := errors.Join(h.is(kind), h.unseal(o.Key)); err != nil {
+	if err := h.is(kind); err != nil {
+		return h, nil, err
+	}
+	if err := h.unseal(o.Key); err != nil {
 		return h, nil, err
 	}
 	l, _ := h.layout()
@@ -633,7 +706,7 @@ func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err
 			return h, nil, fmt.Errorf("%w: %d of %d bytes: %w", ErrCorrupt, len(data), total, io.ErrUnexpectedEOF)
 		}
 		if err != nil {
-			return h, nil, fmt.Errorf("bloom: reading: %w", err)
+			return h, nil, reading(err)
 		}
 	}
 	return h, data, nil

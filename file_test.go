@@ -2037,3 +2037,91 @@ func fuzzFilter(t *testing.T, b []byte, o OpenOptions) {
 		}
 	}
 }
+
+// What is no regular file is neither opened, which could wait for ever, nor
+// replaced.
+func TestIrregularFiles(t *testing.T) {
+	folder := t.TempDir()
+	s := mustNew(t, Config{}, "a")
+	f, _ := s.Filter()
+	pipe := filepath.Join(folder, "pipe")
+	paths := []string{folder, os.DevNull}
+	if err := exec.Command("mkfifo", pipe).Run(); err == nil {
+		paths = append(paths, pipe)
+	}
+	for _, path := range paths {
+		before, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err1 := Open(path, OpenOptions{})
+		_, err2 := OpenFilter(path, OpenOptions{})
+		b, err := NewBuilder(Config{}, BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range []error{err1, err2, s.Save(path), f.Save(path), b.Save(t.Context(), path)} {
+			if !errors.Is(err, fs.ErrInvalid) || !strings.HasPrefix(err.Error(), "bloom: ") {
+				t.Errorf("%s: %d: %v", path, i, err)
+			}
+		}
+		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() {
+			t.Errorf("%s: %v, %v", path, after.Mode(), err)
+		}
+	}
+	for _, path := range []string{"", folder + string(filepath.Separator)} {
+		if err := s.Save(path); err == nil || !strings.HasPrefix(err.Error(), "bloom: ") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	litter(t, folder, "pipe")
+}
+
+// Readers and writers that break the rules get errors, and their panics are
+// the caller's to recover, whatever goroutine they happen in.
+func TestUnrulyReaders(t *testing.T) {
+	s := mustNew(t, Config{}, "a", "b")
+	file := fileOf(t, s)
+	for _, n := range []int{-1, 1 << 20, 0} {
+		_, err := Read(readerFunc(func([]byte) (int, error) { return n, nil }), OpenOptions{})
+		if err == nil || n == 0 && !errors.Is(err, io.ErrNoProgress) {
+			t.Errorf("%d read: %v", n, err)
+		}
+	}
+	if n, err := s.WriteTo(writerFunc(func(p []byte) (int, error) { return len(p) + 1, nil })); err == nil || n > int64(len(file)) {
+		t.Errorf("%d written, %v", n, err)
+	}
+	at := &flakyAt{r: bytes.NewReader(file)}
+	opened, err := OpenReaderAt(at, int64(len(file)), OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.panics = true
+	defer func() {
+		if p := recover(); p != "unruly" {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	opened.Verify()
+	t.Error("no panic")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+type flakyAt struct {
+	r      io.ReaderAt
+	panics bool
+}
+
+func (f *flakyAt) ReadAt(p []byte, at int64) (int, error) {
+	if f.panics {
+		panic("unruly")
+	}
+	return f.r.ReadAt(p, at)
+}

@@ -168,8 +168,11 @@ func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 // [Filter.MaybePresent] there are those of ctx, if it is done before holds is
 // called, and those of holds itself, wrapped; ExactChecked is false then.
 func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx context.Context, item []byte) (bool, error)) (Result, error) {
-	if ctx == nil || holds == nil {
-		return Result{}, fmt.Errorf("%w: Confirm with a nil context or nobody to ask", ErrConfig)
+	if err := checkContext(ctx); err != nil {
+		return Result{}, err
+	}
+	if holds == nil {
+		return Result{}, fmt.Errorf("%w: Confirm with nobody to ask", ErrConfig)
 	}
 	maybe, err := f.MaybePresent(item)
 	if err != nil || !maybe {

@@ -306,7 +306,7 @@ func isOnly(err, want error) bool {
 func (t court) refuse(name string, kind uint8, file []byte, key []byte, want error) {
 	t.Helper()
 	var errs map[string]error
-	got := allocated(func() { _, errs = t.open(kind, file, OpenOptions{Key: key}) })
+	got := allocated(func() { _, errs = t.open(kind, file, OpenOptions{Key: key, MaxMemory: math.MaxUint64}) })
 	if most := 16*uint64(len(file)) + 4<<20; got > most {
 		t.Errorf("%s: %d bytes allocated for a file of %d", name, got, len(file))
 	}
@@ -502,9 +502,9 @@ func TestPromisesAreNotBelieved(t *testing.T) {
 			var err error
 			got := allocated(func() {
 				if kind == kindSnapshot {
-					_, err = Read(stream, OpenOptions{})
+					_, err = Read(stream, OpenOptions{MaxMemory: math.MaxUint64})
 				} else {
-					_, err = ReadFilter(stream, OpenOptions{})
+					_, err = ReadFilter(stream, OpenOptions{MaxMemory: math.MaxUint64})
 				}
 			})
 			if !errors.Is(err, ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) || got > 4*uint64(given)+3<<20 {

@@ -467,12 +467,15 @@ func TestExactModelOfFourBits(t *testing.T) {
 	if got := fmt.Sprintf("%.6f %.6f", classic, exponential); got != "0.467300 0.399576" {
 		t.Errorf("%s, want 0.467300 0.399576", got)
 	}
+	if none, err := ExactModel(2, math.MaxInt, 0); err != nil || fmt.Sprint(none.Ways, none.FPRate) != "[1 0 0] 0/1" {
+		t.Errorf("no records: %v, %v, %v", none.Ways, none.FPRate, err)
+	}
 	for _, bad := range [][3]int{{0, 1, 1}, {1, 0, 1}, {1, 1, -1}} {
 		if _, err := ExactModel(bad[0], bad[1], bad[2]); !errors.Is(err, ErrConfig) {
 			t.Errorf("%d: %v", bad, err)
 		}
 	}
-	for _, large := range [][3]int{{1 << 25, 1, 1}, {1000, 100, 1000}, {math.MaxInt, 1, 0}, {2, math.MaxInt, 1}, {2, math.MaxInt, 0}, {2, 1, math.MaxInt}} {
+	for _, large := range [][3]int{{1 << 25, 1, 1}, {1000, 100, 1000}, {math.MaxInt, 1, 0}, {2, math.MaxInt, 1}, {1 << 21, 1, 0}, {2, 1, math.MaxInt}} {
 		if _, err := ExactModel(large[0], large[1], large[2]); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%d: %v", large, err)
 		}

@@ -13,8 +13,8 @@ import (
 // Frames are written as hexadecimal text, hash functions work on plain slices
 // of words, reductions go digit by digit.
 
-// ReferencePositions is the reference for [Positions]: the same values and
-// the same kinds of errors, by a road that shares no code with it. It is some
+// ReferencePositions is the reference for [Positions]: the same values, and an
+// error where that has one, by a road that shares no code with it. It is some
 // ten to a hundred times slower.
 func ReferencePositions(cfg Config, item []byte) ([]uint64, error) {
 	if err := referenceCheck(cfg, item); err != nil {

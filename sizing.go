@@ -39,7 +39,8 @@ func checkRate(p float64) error {
 // classic formulas decide, within the protocol's limits.
 //
 // Errors: ErrConfig (and ErrKey with it, if it is the key), also where the
-// rate would take more bits than the protocol has, or n is above 2^40;
+// rate would take more bits than the protocol has, or something is to be chosen
+// for n above 2^40;
 // ErrTooLarge for more records than the protocol admits.
 func (c Config) Resolve(n uint64) (Config, error) {
 	if err := c.check(); err != nil {
@@ -289,7 +290,8 @@ func ClassicBits(n uint64, rate float64) (uint64, error) {
 }
 
 // ClassicHashes returns (m/n)·ln 2 to the nearest whole number and at least
-// 1: the k of the least false-positive rate for n records in m bits. For
+// 1 (and at most 2^31 − 1): the k of the least false-positive rate for n
+// records in m bits. For
 // n = 0 every k is as good, and it is 1. m = 0 is ErrConfig.
 func ClassicHashes(m, n uint64) (int, error) {
 	if err := checkShape(m, 1); err != nil {
@@ -438,11 +440,14 @@ func ExactModel(m, k, n int) (Model, error) {
 	if m < 1 || k < 1 || n < 0 {
 		return Model{}, fmt.Errorf("%w: m = %d bits, k = %d hashes, n = %d records; at least 1, 1 and 0", ErrConfig, m, k, n)
 	}
+	if n == 0 && m <= mostModelBits {
+		k = 1 // whatever it is, nothing is thrown and nothing hit
+	}
 	throws := float64(k) * float64(n)
 	words := func(throws float64) float64 { return math.Floor(throws*math.Log2(float64(m))/64) + 1 }
 	if m > mostModelBits || throws*float64(m)*words(throws) > mostModelWork || words(throws+float64(k)) > mostModelWords {
-		return Model{}, fmt.Errorf("%w: exact model of m = %d bits, k = %d hashes, n = %d records: more than %d steps times words",
-			ErrTooLarge, m, k, n, mostModelWork)
+		return Model{}, fmt.Errorf("%w: exact model of m = %d bits, k = %d hashes, n = %d records: more than %d bits, or %d steps times words",
+			ErrTooLarge, m, k, n, mostModelBits, mostModelWork)
 	}
 	ways := make([]*big.Int, m+1)
 	for b := range ways {

@@ -264,7 +264,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 		return err
 	}
 	progress("counting", n, n)
-	cfg, err := b.cfg.Resolve(n)
+	cfg, err := b.cfg().Resolve(n)
 	if err != nil {
 		return err
 	}

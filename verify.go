@@ -24,6 +24,9 @@ func (s *Snapshot) Verify() error { return s.VerifyContext(context.Background())
 // VerifyContext is [Snapshot.Verify] that stops with ctx's error when ctx is
 // done.
 func (s *Snapshot) VerifyContext(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func digestAt(ctx context.Context, r io.ReaderAt, at, size uint64) (sum [sha256.
 	})
 	for _, err := range errs {
 		if err != nil {
-			return sum, nil, fmt.Errorf("bloom: reading: %w", err)
+			return sum, nil, reading(err)
 		}
 	}
 	h := sha256.New()
@@ -151,14 +154,14 @@ func (s *Snapshot) verifySections(ctx context.Context) error {
 	}
 	b := make([]byte, headerSize)
 	if err := readFullAt(r, b, 0); err != nil {
-		return fmt.Errorf("bloom: reading: %w", err)
+		return reading(err)
 	}
 	if !bytes.Equal(b, h.append(nil)) {
 		return fmt.Errorf("%w: header", ErrCorrupt)
 	}
 	b = make([]byte, l.checksLen)
 	if err := readFullAt(r, b, int64(l.checks)); err != nil {
-		return fmt.Errorf("bloom: reading: %w", err)
+		return reading(err)
 	}
 	if !bytes.Equal(b, allChecks) {
 		return fmt.Errorf("%w: checksums of filter and index", ErrCorrupt)
