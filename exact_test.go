@@ -1,6 +1,8 @@
 package bloom
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -55,6 +57,31 @@ func TestBucketShapes(t *testing.T) {
 				}
 				if s.offset(s.buckets) != uint64(len(s.data)) {
 					t.Fatalf("%d bytes, the index says %d", len(s.data), s.offset(s.buckets))
+				}
+				// Behind a reader, the same bytes in a few reads; each that fails is noticed.
+				behind := *s
+				file := &readerAt{file: s.data, at: -1, wrong: func(int) (int, error) { return 0, errBroken }}
+				behind.data, behind.held, behind.source = nil, false, file
+				for b := range s.buckets {
+					from, to := s.offset(b), s.offset(b+1)
+					data, h, err := behind.readBucket(b)
+					if err == nil {
+						data, err = behind.readRecords(b, data, &h)
+					}
+					if err != nil || !bytes.Equal(data, s.data[from:to]) || h.count != s.readHead(data).count || len(h.tags) != h.count || len(h.lengths) != h.count<<h.code {
+						t.Fatalf("%d records, longest %d: bucket %d: %d bytes of %d, %v", count, longest, b, len(data), to-from, err)
+					}
+				}
+				for _, at := range []uint64{0, headRead - 1, headRead, s.offset(1) - 1} {
+					if file.at = int64(at); at < s.offset(1) {
+						data, h, err := behind.readBucket(0)
+						if err == nil {
+							_, err = behind.readRecords(0, data, &h)
+						}
+						if !errors.Is(err, errBroken) {
+							t.Fatalf("%d records, longest %d: broken at %d: %v", count, longest, at, err)
+						}
+					}
 				}
 			}
 		}

@@ -952,6 +952,25 @@ func TestFailingReaderAt(t *testing.T) {
 	}
 }
 
+// A reader that breaks the rules is not taken for a file that is damaged.
+func TestReadFullAt(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		err  error
+		want error // of this package; nil: none
+		fine bool
+	}{
+		{8, nil, nil, true}, {8, io.EOF, nil, true}, {8, errBroken, nil, true},
+		{7, nil, ErrCorrupt, false}, {0, io.EOF, ErrCorrupt, false}, {7, io.ErrUnexpectedEOF, ErrCorrupt, false},
+		{7, errBroken, nil, false}, {9, nil, nil, false}, {-1, nil, nil, false}, {-1, io.EOF, nil, false}, {9, errBroken, nil, false},
+	} {
+		r := &readerAt{make([]byte, 8), 0, func(int) (int, error) { return c.n, c.err }}
+		if err := readFullAt(r, make([]byte, 8), 0); (err == nil) != c.fine || !isOnly(err, c.want) {
+			t.Errorf("%d of 8 bytes, %v: %v", c.n, c.err, err)
+		}
+	}
+}
+
 // records are what comes before the first error.
 func records(s *Snapshot) (all [][]byte) {
 	for r, err := range s.Records() {
@@ -1132,6 +1151,23 @@ func TestReadsOfLookups(t *testing.T) {
 		if reads := c.reads.Load() - before; err != nil || !r.Duplicate || reads > 2 {
 			t.Errorf("%d: %+v, %v, %d reads", i, r, err, reads)
 		}
+	}
+	// And where no record has the tag, of an absent one the head is enough.
+	maybes, more = 0, 0
+	for i := range 20_000 {
+		before := c.reads.Load()
+		r, err := got.Lookup(fmt.Appendf(nil, "%03001d", i))
+		if reads := c.reads.Load() - before; err != nil || r.Duplicate || reads > 2 {
+			t.Fatalf("%d: %+v, %v, %d reads", i, r, err, reads)
+		} else if reads == 2 {
+			more++
+		}
+		if r.MaybePresent {
+			maybes++
+		}
+	}
+	if maybes < 20 || int64(more) > maybes/4 {
+		t.Errorf("of %d absent items that the filter admits, %d cost two reads", maybes, more)
 	}
 }
 
@@ -1848,6 +1884,23 @@ func TestSavePlaces(t *testing.T) {
 		}
 		if file, err := os.ReadFile(path); err != nil || !bytes.Equal(file, asFile(t, a)) {
 			t.Error(err)
+		}
+	})
+	t.Run("relative link", func(t *testing.T) {
+		dir := t.TempDir()
+		path, link := filepath.Join(dir, "real"), filepath.Join(dir, "below", "link")
+		if err := errors.Join(os.Mkdir(filepath.Dir(link), 0o700), os.Symlink(filepath.Join("..", "real"), link)); err != nil {
+			t.Skip(err)
+		}
+		for _, s := range []*Snapshot{a, b} { // to what is not there yet, and to what is
+			save(t, s, link)
+			if target, err := os.Readlink(link); err != nil || target != filepath.Join("..", "real") {
+				t.Errorf("the link is now %q, %v", target, err)
+			}
+			if file, err := os.ReadFile(path); err != nil || !bytes.Equal(file, asFile(t, s)) {
+				t.Error(err)
+			}
+			onlyFile(t, link, asFile(t, s))
 		}
 	})
 	t.Run("longest name", func(t *testing.T) {

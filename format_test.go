@@ -465,6 +465,35 @@ func TestHostileSizes(t *testing.T) {
 	}
 }
 
+// The least and the most bytes of buckets that go with n records, from both
+// sides.
+func TestLayoutLimits(t *testing.T) {
+	const most = math.MaxInt64 / 2
+	for _, n := range []uint64{0, 1, 8, 9, 255, 256, 1000, 1 << 40, 1 << 59} {
+		s := newFrozenSet(n)
+		least := 2*n + s.buckets*s.headSize(0, 0)
+		for _, c := range []struct {
+			bytes uint64
+			ok    bool
+		}{{least, true}, {least + 1, true}, {most, true}, {least - 1, false}, {2 * n, false}, {2*n - 1, false}, {n, false}, {most + 1, false}, {math.MaxInt64, false}, {math.MaxUint64, false}} {
+			h := header{kind: kindSnapshot, k: 1, m: 512, n: n, setBytes: c.bytes}
+			if l, ok := h.layout(); ok != c.ok || ok && l.total != l.buckets+c.bytes {
+				t.Errorf("%d records in %d bytes: %+v, %t", n, c.bytes, l, ok)
+			}
+			if !c.ok {
+				if _, err := parseHeader(h.append(nil)); !isOnly(err, ErrCorrupt) {
+					t.Errorf("%d records in %d bytes: %v", n, c.bytes, err)
+				}
+			}
+		}
+	}
+	for _, n := range []uint64{1 << 60, 1<<60 + 1, 1 << 63, math.MaxUint64} {
+		if l, ok := (&header{kind: kindSnapshot, m: 512, n: n, setBytes: most}).layout(); ok {
+			t.Errorf("%d records: %+v", n, l)
+		}
+	}
+}
+
 // A snapshot is no filter and a filter no snapshot.
 func TestOtherKind(t *testing.T) {
 	court := newCourt(t)

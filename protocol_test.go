@@ -171,6 +171,33 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// What an error says that a limit is.
+func TestLimitsAreNamed(t *testing.T) {
+	try := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	for p, c := range map[Protocol]struct{ seed, item string }{
+		SHA256: {"takes at most 32", ""}, BLAKE2b: {"takes at most 32", ""}, DocMembershipV1: {"takes at most 16", "takes at most 64"},
+		ESBloomV1: {"takes no seed", "takes at most 1000000"}, KeyIndexV1: {"takes no seed", "takes exactly 8"},
+	} {
+		cfg, item := usual(p)
+		if c.item != "" {
+			_, err := Positions(cfg, repeat(1_000_001))
+			try(err, c.item)
+		}
+		cfg.Seed = repeat(33)
+		_, err := Positions(cfg, item)
+		try(err, c.seed)
+	}
+	for _, n := range []uint64{0, 1<<32 + 1} {
+		_, err := Digest{}.Shard(n)
+		try(err, "1 to 4294967296")
+	}
+}
+
 // One digest answers for filters of every size, and only for those that were
 // made with its protocol, seed and key.
 func TestDigestOnceAskMany(t *testing.T) {
@@ -262,6 +289,13 @@ func TestLongestItem(t *testing.T) {
 		}
 		if _, err := ReferencePositions(cfg, item); !errors.Is(err, ErrItem) {
 			t.Errorf("%v: %v", p, err)
+		}
+		s := mustNew(t, cfg, "item")
+		if _, err := s.Lookup(item); !errors.Is(err, ErrItem) {
+			t.Errorf("%v: Lookup: %v", p, err)
+		}
+		if _, err := s.MaybePresent(item); !errors.Is(err, ErrItem) {
+			t.Errorf("%v: MaybePresent: %v", p, err)
 		}
 	}
 }

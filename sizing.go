@@ -421,12 +421,10 @@ type Model struct {
 	FPRate *big.Rat   // the mean of (b/m)^k over all placements
 }
 
-// What ExactModel takes on: operations on 64-bit words, values returned, and
-// words of one number.
+// What ExactModel takes on: operations on 64-bit words, and values returned.
 const (
-	mostModelWork  = 1_000_000_000
-	mostModelBits  = 1 << 20
-	mostModelWords = 1 << 22
+	mostModelWork = 1_000_000_000
+	mostModelBits = 1 << 20
 )
 
 // ExactModel computes the exact model of n records in m bits by k hashes. A
@@ -445,7 +443,7 @@ func ExactModel(m, k, n int) (Model, error) {
 	}
 	throws := float64(k) * float64(n)
 	words := func(throws float64) float64 { return math.Floor(throws*math.Log2(float64(m))/64) + 1 }
-	if m > mostModelBits || throws*float64(m)*words(throws) > mostModelWork || words(throws+float64(k)) > mostModelWords {
+	if m > mostModelBits || throws*float64(m)*words(throws) > mostModelWork {
 		return Model{}, fmt.Errorf("%w: exact model of m = %d bits, k = %d hashes, n = %d records: more than %d bits, or %d steps times words",
 			ErrTooLarge, m, k, n, mostModelBits, mostModelWork)
 	}

@@ -109,8 +109,85 @@ func TestElementaryFunctions(t *testing.T) {
 			t.Errorf("power(%v, %d) = %v, want %v", base, k, got, want)
 		}
 	}
+	// Where a branch is taken is part of the specification, to the last bit.
+	for _, c := range []struct{ x, got, want float64 }{
+		{0x1.6a09e667f3bcdp-1, ln(0x1.6a09e667f3bcdp-1), -0x1.62e42fefa39eep-02},
+		{-700, exp(-700) / math.Exp(-700), 1},
+	} {
+		if math.Abs(c.got-c.want) > 1e-12 || c.want != 1 && c.got != c.want {
+			t.Errorf("at %v: %x, want %x", c.x, c.got, c.want)
+		}
+	}
+	p := &protocols[KeyIndexV1]
+	if m, ok := p.bitsForHashes(6005849613, 0.5, 1); !ok || m != 8664609454 {
+		t.Errorf("a root of ½: %d bits, %t", m, ok)
+	}
 	if exp(0) != 1 || exp(-1000) != 0 || power(0.5, 10) != 0x1p-10 {
 		t.Error(exp(0), exp(-1000), power(0.5, 10))
+	}
+}
+
+// A computed number of bits at the limits of every protocol.
+func TestFitBits(t *testing.T) {
+	for i := range protocols {
+		p := &protocols[i]
+		for _, c := range []struct {
+			m    float64
+			want uint64 // 0: refused
+		}{
+			{0, p.leastBits}, {float64(p.leastBits), p.leastBits}, {float64(p.leastBits) + 1, p.leastBits + 1},
+			{float64(p.mostBits), p.mostBits}, {float64(p.mostBits) + 1, 0}, {0x1p64, 0}, {math.Inf(1), 0}, {math.NaN(), 0},
+		} {
+			if p.mostBits == math.MaxUint64 && c.want == p.mostBits {
+				c.want = 0 // as a float64 it is one more
+			}
+			if m, ok := p.fitBits(c.m); m != c.want || ok != (c.want != 0) {
+				t.Errorf("%s: %v is fitted as %d, %t, want %d", p.name, c.m, m, ok, c.want)
+			}
+		}
+	}
+	const n, rate = 18446744073709549567, 0x1.3cac717aa98c8p-01 // takes 2^64 bits, to the bit
+	if m := classicBits(n, rate); m != 0x1p64 {
+		t.Fatalf("%x", m)
+	}
+	if m, err := ClassicBits(n, rate); !errors.Is(err, ErrConfig) {
+		t.Errorf("%d, %v", m, err)
+	}
+	if m, err := ClassicBits(n-2048, rate); err != nil || m != math.MaxUint64-2047 {
+		t.Errorf("%d, %v", m, err)
+	}
+}
+
+// Where the best k is about the most that the protocol has, the bits are still
+// enough for the rate.
+func TestMostHashesKeepTheRate(t *testing.T) {
+	for _, p := range []Protocol{DocMembershipV1, ESBloomV1} {
+		most := protocols[p].mostHashes
+		for tenths := 10*most - 10; tenths <= 10*most+20; tenths++ {
+			rate := math.Exp2(-float64(tenths) / 10)
+			c, err := Config{Protocol: p, FPRate: rate}.Resolve(20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := ExponentialFPRate(c.Bits, c.Hashes, 20); got > 1.003*rate || tenths >= 10*most+5 && (got > rate || c.Hashes != most) {
+				t.Errorf("%v: m = %d, k = %d: rate %v", c, c.Bits, c.Hashes, got)
+			}
+		}
+	}
+}
+
+// What the exact model takes on and what it does not.
+func TestExactModelLimits(t *testing.T) {
+	for _, c := range [][3]int{{1 << 20, 1, 0}, {2, 64 * (1<<22 - 1), 0}, {1, 1000, 1000}} {
+		m, err := ExactModel(c[0], c[1], c[2])
+		if err != nil || len(m.Ways) != c[0]+1 {
+			t.Errorf("%d: %d ways, %v", c, len(m.Ways), err)
+		}
+	}
+	for _, c := range [][3]int{{1<<20 + 1, 1, 0}, {2, 178_900, 1}, {1, 1_000_001, 1000}, {1 << 20, 1000, 1}} {
+		if _, err := ExactModel(c[0], c[1], c[2]); !isOnly(err, ErrTooLarge) {
+			t.Fatalf("%d: %v", c, err)
+		}
 	}
 }
 

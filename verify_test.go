@@ -772,6 +772,65 @@ func TestVerifyMappedFilter(t *testing.T) {
 	}
 }
 
+// Verify says which bit of the filter is wrong, and how.
+func TestVerifyNamesTheBit(t *testing.T) {
+	for _, cfg := range []Config{{Bits: 1024, Hashes: 5}, {Protocol: KeyIndexV1, Bits: 333, Hashes: 3}} {
+		file := asFile(t, mustNew(t, cfg, eightBytes(20)...))
+		for _, p := range []uint64{0, 1, 31, 32, 63, 100, 319, 320, 332} {
+			f := takeApart(t, file, nil)
+			f.filter[p/8] ^= 1 << (p % 8)
+			has := hasBit(f.filter, p)
+			forged := f.file()
+			s, err := OpenReaderAt(bytes.NewReader(forged), int64(len(forged)), OpenOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Verify(); !isOnly(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("bit %d is %t, and by the records it is %t", p, has, !has)) {
+				t.Errorf("%v: bit %d: %v", cfg, p, err)
+			}
+		}
+	}
+}
+
+// Sections that end where a chunk does, or a byte before or after, and
+// buckets that fill their runs.
+func TestWholeChunks(t *testing.T) {
+	court := newCourt(t)
+	for _, c := range []struct {
+		cfg Config
+		n   int
+	}{
+		{Config{Bits: 8 * sectionChunk, Hashes: 1}, 8 * 256},
+		{Config{Bits: 16 * sectionChunk, Hashes: 1}, 8 * 512},
+		{Config{Protocol: KeyIndexV1, Bits: 8*sectionChunk - 8, Hashes: 1}, 8 * 255},
+		{Config{Protocol: KeyIndexV1, Bits: 8*sectionChunk + 8, Hashes: 1}, 8 * 257},
+	} {
+		s := mustNew(t, c.cfg, eightBytes(c.n)...)
+		if err := s.Verify(); err != nil {
+			t.Errorf("%v of %d: %v", c.cfg, c.n, err)
+		}
+		for kind, file := range map[uint8][]byte{kindSnapshot: asFile(t, s), kindFilter: asFile(t, filterOf(t, s))} {
+			h, _ := parseHeader(file)
+			l, _ := h.layout()
+			if chunks := (c.cfg.Bits/8-1)/sectionChunk + 1; l.filterChunks != chunks || l.checksLen != 4*(chunks+l.indexChunks) {
+				t.Errorf("%v of %d: %+v", c.cfg, c.n, l)
+			}
+			if got := sectionDigest(file[headerSize : headerSize+l.filter]); got != h.filter {
+				t.Errorf("%v of %d: digest %x, want %x", c.cfg, c.n, got, h.filter)
+			}
+			opened, errs := court.open(kind, file, OpenOptions{})
+			for way, err := range errs {
+				if err == nil {
+					err = opened[way].Verify()
+				}
+				if err != nil {
+					t.Errorf("%v of %d, %s: %v", c.cfg, c.n, way, err)
+				}
+			}
+		}
+	}
+}
+
 // A context that is done ends Verify with its error.
 func TestVerifyContext(t *testing.T) {
 	file := asFile(t, mustNew(t, Config{}, eightBytes(3000)...))

@@ -4,27 +4,32 @@ package digest
 
 var hasSHA, hasAVX2, hasAVX512 = detect()
 
+const (
+	osxsave     = 1 << 27 // leaf 1, ECX
+	ymm         = 0x06    // XCR0
+	zmm         = 0xe6
+	leaf7AVX2   = 1 << 5 // leaf 7, EBX
+	leaf7SHA    = 1 << 29
+	leaf7AVX512 = 1<<8 | 1<<16 | 1<<30 | 1<<31 // BMI2, F, BW, VL
+)
+
 // detect asks for the instructions, and for the operating system's saving of
 // the registers. The SHA-256 kernel builds its blocks with AVX2, so needs both.
 func detect() (sha, avx2, avx512 bool) {
-	const (
-		osxsave     = 1 << 27 // leaf 1, ECX
-		ymm         = 0x06    // XCR0
-		zmm         = 0xe6
-		leaf7AVX2   = 1 << 5 // leaf 7, EBX
-		leaf7SHA    = 1 << 29
-		leaf7AVX512 = 1<<8 | 1<<16 | 1<<30 | 1<<31 // BMI2, F, BW, VL
-	)
-	if leaves, _, _, _ := cpuid(0, 0); leaves < 7 {
-		return
-	}
-	if _, _, ecx, _ := cpuid(1, 0); ecx&osxsave == 0 || xcr0()&ymm != ymm {
+	leaves, _, _, _ := cpuid(0, 0)
+	_, _, ecx, _ := cpuid(1, 0)
+	if leaves < 7 || ecx&osxsave == 0 {
 		return
 	}
 	_, ebx, _, _ := cpuid(7, 0)
-	avx2 = ebx&leaf7AVX2 != 0
+	return features(ebx, xcr0())
+}
+
+// features says what leaf 7 and the saved registers allow.
+func features(ebx, saved uint32) (sha, avx2, avx512 bool) {
+	avx2 = saved&ymm == ymm && ebx&leaf7AVX2 != 0
 	sha = avx2 && ebx&leaf7SHA != 0
-	avx512 = avx2 && ebx&leaf7AVX512 == leaf7AVX512 && xcr0()&zmm == zmm
+	avx512 = avx2 && ebx&leaf7AVX512 == leaf7AVX512 && saved&zmm == zmm
 	return
 }
 

@@ -128,12 +128,30 @@ func TestTemplates(t *testing.T) {
 			}
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a prefix that does not fit is taken")
+	for _, bad := range [][2]int{{maxHead, 1}, {maxHead + 1, 0}, {maxHead - 7, 8}, {0, 9}, {0, -1}, {3, -1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a prefix of %d bytes with a length of %d is taken", bad[0], bad[1])
+				}
+			}()
+			NewSHA256Frame(buf[:bad[0]], bad[1])
+		}()
+	}
+}
+
+// Prefetching is advice: nothing is too much, too little or out of range.
+func TestPrefetch(t *testing.T) {
+	b := make([]byte, 200)
+	for _, b := range [][]byte{nil, {}, b[:1], b} {
+		for _, offsets := range [][]uint64{nil, {}, {0}, {0, 64, 199, 200, 1 << 40, 1<<64 - 1}} {
+			for _, span := range []int{0, 64, 1 << 20} {
+				Prefetch(b, offsets, span)
+			}
 		}
-	}()
-	NewSHA256Frame(buf[:maxHead], 1)
+	}
+	PrefetchBehind(&b[0])
+	PrefetchBehind(&b[199])
 }
 
 // Every number of lanes, lengths mixed in every way that matters: equal,
@@ -243,6 +261,24 @@ func TestEach(t *testing.T) {
 						t.Fatalf("BLAKE2b: frame %d of %d, item %d: %x, want %x", i, k, n, out64[i][0], want64[0])
 					}
 				}
+			}
+		}
+	}
+}
+
+// Frames side by side that start from different states.
+func TestEachOfItsOwn(t *testing.T) {
+	buf := noise(1000)
+	var frames []BLAKE2bFrame
+	for i := range 6 {
+		frames = append(frames, NewBLAKE2bFrame(NewBLAKE2b(32, buf[:i*8], ""), buf[:i], 4))
+	}
+	for _, n := range []int{0, 100, 124, 125, 300} {
+		out := make([][4]uint64, len(frames))
+		BLAKE2bEach(frames, buf[:n], out)
+		for i, got := range out {
+			if want := wantBLAKE2b(t, 32, buf[:i*8], "", frameOf(buf[:i], 4, buf[:n])); got != want {
+				t.Errorf("frame %d, item of %d bytes: %x, want %x", i, n, got, want)
 			}
 		}
 	}
