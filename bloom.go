@@ -64,7 +64,7 @@ type Snapshot struct {
 }
 
 // New builds a snapshot of the records that the sequence yields. It keeps
-// copies, drops duplicates, and chooses what cfg leaves at zero from the
+// copies, so that the sequence may use one buffer for all, drops duplicates, and chooses what cfg leaves at zero from the
 // number of distinct records; equal records and configuration give equal
 // bytes whatever their order and repetition. No records make a normal,
 // empty snapshot.

@@ -630,7 +630,8 @@ func OpenReaderAt(r io.ReaderAt, size int64, o OpenOptions) (*Snapshot, error) {
 }
 
 // OpenFilter opens a filter that [Filter.Save] wrote. It verifies the filter
-// and holds it on the heap, unless o says Mapped. Errors: as for [Open].
+// and holds it on the heap, unless o says Mapped; a mapping goes with what
+// refers to it last, and there is nothing to close. Errors: as for [Open].
 func OpenFilter(path string, o OpenOptions) (*Filter, error) {
 	file, m, size, err := mapFile(path)
 	if err != nil {

@@ -163,7 +163,9 @@ func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 // "maybe", and only then, it calls holds, which says whether the authority,
 // a database say, holds exactly these bytes; its "no" is a false positive.
 //
-// The result says how far the lookup came. Nil for ctx or holds is ErrConfig.
+// Of holds, not to find the item is (false, nil), also where a database has an
+// error of its own for it. ExactChecked means that it was asked and answered,
+// Duplicate that it said yes. Nil for ctx or holds is ErrConfig.
 // Beside the errors of
 // [Filter.MaybePresent] there are those of ctx, if it is done before holds is
 // called, and those of holds itself, wrapped; ExactChecked is false then.

@@ -54,6 +54,7 @@ func TestKeysStopOfflineSearch(t *testing.T) {
 // configuration allows: building and lookups stay right, and work stays
 // linear. It is counted, not timed: comparisons while sorting.
 func TestCrowdedBucket(t *testing.T) {
+	t.Parallel()
 	const n = 10_000
 	rng := newPythonRandom(1)
 	var entries []entry

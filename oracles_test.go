@@ -226,6 +226,7 @@ func TestDocClearingSharedBitLosesMember(t *testing.T) {
 
 // 256 subsets of eight records, four profiles: 1,024 snapshots, 12,288 queries.
 func TestDocAllSmallSubsets(t *testing.T) {
+	t.Parallel()
 	base := []string{"", "\x00", "a", "a\x00", "\xff", "A", "00", "\xc3\xa9"}
 	queries := append(slices.Clone(base), "b", "c", "\x00a", "aa")
 	snapshots, asked := 0, 0
@@ -315,6 +316,7 @@ func TestESBloomExperiment(t *testing.T) {
 
 // 360 random sizes and k, 14,400 negative queries, against the reference.
 func TestESBloomRandomShapes(t *testing.T) {
+	t.Parallel()
 	shapes := 360
 	if testing.Short() {
 		shapes = 36
@@ -547,6 +549,7 @@ func littleEndian(key uint64) []byte { return binary.LittleEndian.AppendUint64(n
 
 // The thirteen rates of the article, to the last printed digit, on its keys.
 func TestKeyIndexRates(t *testing.T) {
+	t.Parallel()
 	const n, fresh = 10000, 200000
 	type line struct {
 		m                 uint64

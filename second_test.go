@@ -13,6 +13,7 @@ import (
 // testdata/reader.py was written from SPEC.md alone. It opens files that this
 // package writes and answers as it does: 10,000 queries in all.
 func TestSecondImplementation(t *testing.T) {
+	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		if os.Getenv("CI") != "" {

@@ -220,6 +220,7 @@ func TestBlockModelIsExactModel(t *testing.T) {
 
 // More records, or a lower rate, never take fewer bits.
 func TestSizingIsMonotone(t *testing.T) {
+	t.Parallel()
 	numbers := []uint64{0, 1, 2, 3, 63, 64, 65, 100, 1000, 65534, 65535, 65536, 65537, 65538, 1 << 20, 1<<20 + 1, 1e9, 1e9 + 1, 1<<40 - 1, 1 << 40}
 	if !testing.Short() {
 		for n := uint64(4); n < 130; n++ {
@@ -311,6 +312,7 @@ func TestMeasuredRates(t *testing.T) {
 
 // The mean realised rate over many seeds is the model, for small filters.
 func TestMeanRealisedRate(t *testing.T) {
+	t.Parallel()
 	seeds := 2000
 	if testing.Short() {
 		seeds = 100

@@ -237,6 +237,7 @@ func TestVectorShards(t *testing.T) {
 
 // Rates and sizes are equal to the last bit on every machine.
 func TestVectorRates(t *testing.T) {
+	t.Parallel()
 	for _, v := range readVectors(t).Rates {
 		got, err := BlockedFPRate(uint64(v.M), v.K, uint64(v.N))
 		if err != nil || got != float64(v.Rate) {
