@@ -165,10 +165,11 @@ func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 //
 // Of holds, not to find the item is (false, nil), also where a database has an
 // error of its own for it. ExactChecked means that it was asked and answered,
-// Duplicate that it said yes. Nil for ctx or holds is ErrConfig.
-// Beside the errors of
-// [Filter.MaybePresent] there are those of ctx, if it is done before holds is
-// called, and those of holds itself, wrapped; ExactChecked is false then.
+// Duplicate that it said yes.
+//
+// Nil for ctx or holds is ErrConfig. Beside the errors of [Filter.MaybePresent]
+// there are those of ctx, if it is done before holds is called, and those of
+// holds itself, wrapped; ExactChecked is false then.
 func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx context.Context, item []byte) (bool, error)) (Result, error) {
 	if err := checkContext(ctx); err != nil {
 		return Result{}, err
