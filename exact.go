@@ -459,7 +459,7 @@ func (s *frozenSet) readRecords(b uint64, data []byte, h *head) ([]byte, error) 
 			return nil, err
 		}
 		data = append(data[:len(data):len(data)], rest...)
-		h.tags, h.lengths = s.readHead(data).tags, s.readHead(data).lengths
+		*h = s.readHead(data) // its slices are into data
 	}
 	data = data[:end-start]
 	if crc32.Checksum(data[h.size:], castagnoli) != h.check {

@@ -198,7 +198,7 @@ func (w *sectionWriter) section(s section, checks *[]byte) {
 		*checks = appendChecks(*checks, s.held)
 		return
 	}
-	sum := sha256.New()
+	var sums [][sha256.Size]byte
 	buf := make([]byte, min(s.size, sectionChunk))
 	for done := uint64(0); done < s.size && w.err == nil; {
 		b := buf[:min(s.size-done, sectionChunk)]
@@ -206,13 +206,12 @@ func (w *sectionWriter) section(s section, checks *[]byte) {
 			w.err = reading(err)
 			return
 		}
-		chunkSum := sha256.Sum256(b)
-		sum.Write(chunkSum[:])
+		sums = append(sums, sha256.Sum256(b))
 		*checks = appendChecks(*checks, b)
 		w.write(b)
 		done += uint64(len(b))
 	}
-	if w.err == nil && [sha256.Size]byte(sum.Sum(nil)) != s.digest {
+	if w.err == nil && joinDigests(sums) != s.digest {
 		w.err = fmt.Errorf("%w: what was written is not what the header says: a section has changed", ErrCorrupt)
 	}
 }

@@ -229,6 +229,11 @@ func (h *header) unseal(key []byte) error {
 func sectionDigest(section []byte) [sha256.Size]byte {
 	chunks := make([][sha256.Size]byte, (len(section)+sectionChunk-1)/sectionChunk)
 	parallel(cores(), len(chunks), func(_, i int) { chunks[i] = sha256.Sum256(chunk(section, i)) })
+	return joinDigests(chunks)
+}
+
+// joinDigests is the digest of a section whose chunks have these.
+func joinDigests(chunks [][sha256.Size]byte) [sha256.Size]byte {
 	h := sha256.New()
 	for i := range chunks {
 		h.Write(chunks[i][:])

@@ -199,24 +199,16 @@ type chunkWriter struct {
 	w      io.WriterAt
 	at     int64
 	buf    []byte // of the chunk under way
-	size   uint64
-	sum    hashState
+	sums   [][sha256.Size]byte
 	checks []byte
 	err    error
 }
 
-// hashState is a running SHA-256.
-type hashState interface {
-	io.Writer
-	Sum([]byte) []byte
-}
-
 func newChunkWriter(w io.WriterAt, at uint64) *chunkWriter {
-	return &chunkWriter{w: w, at: int64(at), buf: make([]byte, 0, sectionChunk), sum: sha256.New()}
+	return &chunkWriter{w: w, at: int64(at), buf: make([]byte, 0, sectionChunk)}
 }
 
 func (c *chunkWriter) write(b []byte) {
-	c.size += uint64(len(b))
 	for len(b) > 0 && c.err == nil {
 		n := min(len(b), sectionChunk-len(c.buf))
 		c.buf = append(c.buf, b[:n]...)
@@ -230,8 +222,7 @@ func (c *chunkWriter) flush() {
 	if len(c.buf) == 0 || c.err != nil {
 		return
 	}
-	sum := sha256.Sum256(c.buf)
-	c.sum.Write(sum[:])
+	c.sums = append(c.sums, sha256.Sum256(c.buf))
 	c.checks = binary.LittleEndian.AppendUint32(c.checks, crc32.Checksum(c.buf, castagnoli))
 	_, c.err = c.w.WriteAt(c.buf, c.at)
 	c.at += int64(len(c.buf))
@@ -241,7 +232,7 @@ func (c *chunkWriter) flush() {
 // close ends the section and returns its digest.
 func (c *chunkWriter) close() (digest [sha256.Size]byte, err error) {
 	c.flush()
-	return [sha256.Size]byte(c.sum.Sum(nil)), c.err
+	return joinDigests(c.sums), c.err
 }
 
 // merge writes the snapshot of what was spilled to a file.

@@ -82,11 +82,7 @@ func digestAt(ctx context.Context, r io.ReaderAt, at, size uint64) (sum [sha256.
 			return sum, nil, reading(err)
 		}
 	}
-	h := sha256.New()
-	for i := range sums {
-		h.Write(sums[i][:])
-	}
-	return [sha256.Size]byte(h.Sum(nil)), checks, nil
+	return joinDigests(sums), checks, nil
 }
 
 // A road computes the positions of a record: production's or the reference's.
