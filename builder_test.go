@@ -15,16 +15,6 @@ import (
 	"testing"
 )
 
-// fileOf is the snapshot's file.
-func fileOf(t testing.TB, s *Snapshot) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	if _, err := s.WriteTo(&out); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
 // litter fails the test if anything but these names is in the folder.
 func litter(t testing.TB, folder string, expected ...string) {
 	t.Helper()
@@ -45,7 +35,7 @@ func spilling(folder string) BuildOptions { return BuildOptions{Memory: 1, Folde
 // In memory, from many goroutines, and larger than memory with repeats across
 // spills: the same file, bit for bit.
 func TestBuilderRoads(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		cfg    Config
 		record func(i int) []byte
 	}{
@@ -61,6 +51,9 @@ func TestBuilderRoads(t *testing.T) {
 			return fmt.Appendf(nil, "%060d", i)
 		}},
 	} {
+		if raceEnabled && i%2 == 1 {
+			continue // half of them meet every goroutine there is
+		}
 		const n = 60_000
 		order := rand.New(rand.NewPCG(1, 2)).Perm(n)
 		order = append(order, order[:n*2/3]...) // repeats, far apart
@@ -75,7 +68,7 @@ func TestBuilderRoads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := sha256.Sum256(fileOf(t, s))
+		want := sha256.Sum256(asFile(t, s))
 
 		b, err := NewBuilder(c.cfg, BuildOptions{})
 		if err != nil {
@@ -97,7 +90,7 @@ func TestBuilderRoads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sha256.Sum256(fileOf(t, s)) != want {
+		if sha256.Sum256(asFile(t, s)) != want {
 			t.Errorf("%v: from four goroutines, another file", c.cfg)
 		}
 
@@ -273,7 +266,7 @@ func TestBuilderFromSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := b.Snapshot(t.Context())
-	if err != nil || !equalSnapshots(got, want) || !bytes.Equal(fileOf(t, got), fileOf(t, want)) {
+	if err != nil || !bytes.Equal(asFile(t, got), asFile(t, want)) {
 		t.Errorf("other bytes, %v", err)
 	}
 

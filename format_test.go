@@ -226,6 +226,30 @@ func TestHeaderRoundTrip(t *testing.T) {
 // extremes is what a hostile number is.
 var extremes = []uint64{0, 1, math.MaxInt32, 1 << 32, 1 << 63, math.MaxUint64}
 
+// The ways of opening a snapshot that is at path and has these bytes.
+var snapshotWays = map[string]func(path string, file []byte, o OpenOptions) (*Snapshot, error){
+	"Read":        func(_ string, file []byte, o OpenOptions) (*Snapshot, error) { return Read(bytes.NewReader(file), o) },
+	"Open":        func(path string, _ []byte, o OpenOptions) (*Snapshot, error) { return Open(path, o) },
+	"Open mapped": func(path string, _ []byte, o OpenOptions) (*Snapshot, error) { return Open(path, mapped(o)) },
+	"OpenReaderAt": func(_ string, file []byte, o OpenOptions) (*Snapshot, error) {
+		return OpenReaderAt(bytes.NewReader(file), int64(len(file)), o)
+	},
+}
+
+// And of a filter.
+var filterWays = map[string]func(path string, file []byte, o OpenOptions) (*Filter, error){
+	"ReadFilter": func(_ string, file []byte, o OpenOptions) (*Filter, error) {
+		return ReadFilter(bytes.NewReader(file), o)
+	},
+	"OpenFilter":        func(path string, _ []byte, o OpenOptions) (*Filter, error) { return OpenFilter(path, o) },
+	"OpenFilter mapped": func(path string, _ []byte, o OpenOptions) (*Filter, error) { return OpenFilter(path, mapped(o)) },
+}
+
+func mapped(o OpenOptions) OpenOptions {
+	o.Mapped = true
+	return o
+}
+
 // A court tries files by all the ways of opening them.
 type court struct {
 	*testing.T
@@ -242,41 +266,25 @@ func (t court) open(kind uint8, file []byte, o OpenOptions) (opened map[string]v
 	if err := os.WriteFile(t.path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mapped := o
-	mapped.Mapped = true
-	if kind == kindFilter {
-		note := func(name string, f *Filter, err error) {
-			if errs[name] = err; (err != nil) != (f == nil) {
-				t.Errorf("%s: a filter with an error, or neither: %v", name, err)
-			}
-			if err == nil {
-				opened[name] = f
-			}
-		}
-		f, err := ReadFilter(bytes.NewReader(file), o)
-		note("ReadFilter", f, err)
-		f, err = OpenFilter(t.path, o)
-		note("OpenFilter", f, err)
-		f, err = OpenFilter(t.path, mapped)
-		note("OpenFilter mapped", f, err)
-		return opened, errs
-	}
-	note := func(name string, s *Snapshot, err error) {
-		if errs[name] = err; (err != nil) != (s == nil) {
-			t.Errorf("%s: a snapshot with an error, or neither: %v", name, err)
+	note := func(way string, v verifier, none bool, err error) {
+		if errs[way] = err; (err != nil) != none {
+			t.Errorf("%s: a value with an error, or neither: %v", way, err)
 		}
 		if err == nil {
-			opened[name] = s
+			opened[way] = v
 		}
 	}
-	s, err := Read(bytes.NewReader(file), o)
-	note("Read", s, err)
-	s, err = OpenReaderAt(bytes.NewReader(file), int64(len(file)), o)
-	note("OpenReaderAt", s, err)
-	s, err = Open(t.path, o)
-	note("Open", s, err)
-	s, err = Open(t.path, mapped)
-	note("Open mapped", s, err)
+	if kind == kindFilter {
+		for way, open := range filterWays {
+			f, err := open(t.path, file, o)
+			note(way, f, f == nil, err)
+		}
+		return opened, errs
+	}
+	for way, open := range snapshotWays {
+		s, err := open(t.path, file, o)
+		note(way, s, s == nil, err)
+	}
 	return opened, errs
 }
 

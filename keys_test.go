@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -130,10 +131,70 @@ func TestCrowdedBlock(t *testing.T) {
 	if err := s.Verify(); err != nil {
 		t.Error(err)
 	}
-	var file bytes.Buffer
-	s.WriteTo(&file)
-	back, err := Read(&file, OpenOptions{})
-	if err != nil || !equalSnapshots(back, s) {
+	file := asFile(t, s)
+	back, err := Read(bytes.NewReader(file), OpenOptions{})
+	if err != nil || !bytes.Equal(asFile(t, back), file) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Keys that are wrong, missing, superfluous, too short or too long are told
+// apart, by every way of opening, and no key is in any file.
+func TestKeys(t *testing.T) {
+	court := newCourt(t)
+	key := []byte("TopSecretKey-0123456789abcdefghi")
+	for _, n := range []int{0, 50} {
+		keyed := mustNew(t, Config{Protocol: BLAKE2b, Seed: []byte("public"), Key: key}, eightBytes(n)...)
+		bare := mustNew(t, Config{Protocol: BLAKE2b, Seed: []byte("public")}, eightBytes(n)...)
+		sha := mustNew(t, Config{}, eightBytes(n)...)
+		files := func(s *Snapshot) map[uint8][]byte {
+			return map[uint8][]byte{kindSnapshot: asFile(t, s), kindFilter: asFile(t, filterOf(t, s))}
+		}
+		wrong := slices.Clone(key)
+		wrong[31] ^= 1
+		for _, c := range []struct {
+			name string
+			s    *Snapshot
+			key  []byte
+			text string
+		}{
+			{"right", keyed, key, ""}, {"none", bare, nil, ""}, {"none", sha, nil, ""},
+			{"wrong", keyed, wrong, "another key"}, {"a part", keyed, key[:16], "another key"}, {"longer", keyed, append(slices.Clone(key), 0), "another key"},
+			{"missing", keyed, nil, "no key is given"},
+			{"superfluous", bare, key, "made without one"}, {"superfluous", sha, key, "made without one"}, {"superfluous, empty", bare, []byte{}, "made without one"},
+			{"empty", keyed, []byte{}, "0 bytes"}, {"too short", keyed, key[:15], "15 bytes"}, {"too long", keyed, repeat(65), "65 bytes"},
+		} {
+			for kind, file := range files(c.s) {
+				if bytes.Contains(file, key[:8]) || bytes.Contains(file, key[24:]) {
+					t.Error("the key is in the file")
+				}
+				opened, errs := court.open(kind, file, OpenOptions{Key: c.key})
+				for way, err := range errs {
+					if c.text == "" {
+						if err != nil || opened[way].Verify() != nil {
+							t.Errorf("%s key, %s: %v", c.name, way, err)
+						}
+						continue
+					}
+					if !isOnly(err, ErrKey) || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "Secret") {
+						t.Errorf("%s key, %s: %v", c.name, way, err)
+					}
+				}
+			}
+		}
+		// The identity covers the key, and the bytes of the items do not show.
+		a, _ := keyed.Identity()
+		b, _ := mustNew(t, Config{Protocol: BLAKE2b, Seed: []byte("public"), Key: wrong}, eightBytes(n)...).Identity()
+		if c, _ := bare.Identity(); a == b || a == c {
+			t.Error("one identity under two keys")
+		}
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		o := OpenOptions{Key: key, Mapped: true}
+		for _, text := range []string{fmt.Sprintf(verb, o), fmt.Sprintf(verb, &o), fmt.Sprintf(verb, []any{o})} {
+			if strings.Contains(text, "TopSecret") || strings.Contains(text, fmt.Sprintf("%x", key)) || strings.Contains(text, "84 111 112") {
+				t.Errorf("%s shows the key: %s", verb, text)
+			}
+		}
 	}
 }

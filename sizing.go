@@ -188,6 +188,7 @@ type blockModel struct {
 	full [15]struct { // by k
 		rates []float64   // of a block with j items
 		set   [15]float64 // chance that r given bits are all set in the last of rates
+		still bool        // set has stopped changing: all further rates are the last
 		names [15]float64 // chance that a query names r distinct bits
 	}
 }
@@ -205,7 +206,8 @@ func (b *blockModel) block(k int, j uint64) float64 {
 			f.names[0] = 0
 		}
 	}
-	for j >= uint64(len(f.rates)) {
+	for j >= uint64(len(f.rates)) && !f.still {
+		before := f.set
 		// A throw hits one of r given bits, and leaves r-1 to the others, or
 		// none of them.
 		for range k {
@@ -218,8 +220,9 @@ func (b *blockModel) block(k int, j uint64) float64 {
 			rate += float64(f.names[r] * f.set[r])
 		}
 		f.rates = append(f.rates, rate)
+		f.still = f.set == before
 	}
-	return f.rates[j]
+	return f.rates[min(j, uint64(len(f.rates)-1))]
 }
 
 // rate returns the model's false-positive rate for n items in so many blocks.
