@@ -113,7 +113,7 @@ func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
 	if err := s.filter.checkBatch(items, len(results)); err != nil {
 		return err
 	}
-	if !s.set.held || !s.filter.scheme.block {
+	if !s.filter.scheme.block {
 		for i, item := range items {
 			r, _, err := s.find(item)
 			if err != nil {
@@ -124,19 +124,43 @@ func (s *Snapshot) LookupBatch(items [][]byte, results []Result) error {
 		return nil
 	}
 	var g group
-	for len(items) > 0 {
-		n := min(len(items), groupSize)
-		clear(results[:n])
-		maybe := g.filter(s.filter, items[:n])
-		s.set.findGroup(&g, items, maybe, results)
-		items, results = items[n:], results[n:]
+	for first := 0; first < len(items); first += groupSize {
+		end := min(first+groupSize, len(items))
+		if i, err := s.findGroup(&g, items[first:end], results[first:end]); err != nil {
+			return fmt.Errorf("%w (item %d of the batch)", err, first+i)
+		}
 	}
 	return nil
 }
 
-// findGroup decides on the items of a group that the filter admits, where
-// the set is held.
-func (s *frozenSet) findGroup(g *group, items [][]byte, maybe []int32, results []Result) {
+// findGroup looks up the items of a group. With an error it returns which
+// item met it; the results before that one are good.
+func (s *Snapshot) findGroup(g *group, items [][]byte, results []Result) (at int, err error) {
+	if s.file.mapping != nil {
+		defer runtime.KeepAlive(s.file.mapping)
+		defer recoverFault(mapping.Guard(), &err)
+	}
+	clear(results)
+	maybe := g.filter(s.filter, items)
+	if s.set.data != nil {
+		s.set.askHeads(g, maybe)
+	}
+	if s.set.held {
+		s.set.findHeld(g, items, maybe, results)
+		return 0, nil
+	}
+	for _, i := range maybe {
+		at = int(i)
+		if results[i], _, err = s.confirm(&g.words[i], items[i]); err != nil {
+			break
+		}
+	}
+	return at, err
+}
+
+// askHeads prefetches the heads of the buckets that a group's candidates are
+// in, and leaves in g.at where those begin.
+func (s *frozenSet) askHeads(g *group, maybe []int32) {
 	at := g.at[:len(maybe)]
 	for c, i := range maybe {
 		at[c] = 8 * s.bucket(g.words[i])
@@ -146,6 +170,11 @@ func (s *frozenSet) findGroup(g *group, items [][]byte, maybe []int32, results [
 		at[c] = binary.LittleEndian.Uint64(s.index[at[c]:])
 	}
 	digest.Prefetch(s.data, at, int(s.headSize(bucketRecords, 0)))
+}
+
+// findHeld decides on a group's candidates where the set is held.
+func (s *frozenSet) findHeld(g *group, items [][]byte, maybe []int32, results []Result) {
+	at := g.at[:len(maybe)]
 	for c, i := range maybe {
 		n, first := s.locate(s.data[at[c]:cap(s.data)], &g.words[i], len(items[i]))
 		at[c] += uint64(first)

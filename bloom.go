@@ -64,10 +64,10 @@ type Snapshot struct {
 }
 
 // New builds a snapshot of the records that the sequence yields. It keeps
-// copies, so that the sequence may use one buffer for all, drops duplicates, and chooses what cfg leaves at zero from the
-// number of distinct records; equal records and configuration give equal
-// bytes whatever their order and repetition. No records make a normal,
-// empty snapshot.
+// copies, so that the sequence may use one buffer for all, drops duplicates,
+// and chooses what cfg leaves at zero from the number of distinct records;
+// equal records and configuration give equal bytes whatever their order and
+// repetition. No records make a normal, empty snapshot.
 //
 // A sequence that can fail should note its error for the caller to check
 // before the snapshot is trusted; see the example.

@@ -52,8 +52,8 @@ type BuildOptions struct {
 	// Progress is called now and then with a stage ("adding", "sorting",
 	// "counting", "filter", "writing") and how many records of how many have
 	// passed it; a total of 0 is not known yet. In memory, stages are reported
-	// when they end. It is called by one goroutine
-	// at a time and must not call the Builder. nil: none.
+	// when they end. It is called by one goroutine at a time and must not call
+	// the Builder. nil: none.
 	Progress func(stage string, done, total uint64)
 }
 

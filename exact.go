@@ -257,7 +257,7 @@ func (s *frozenSet) parseHead(b uint64, bytes []byte, size uint64) (head, error)
 	return h, nil
 }
 
-// corrupt names the bucket that a fault was found in.
+// corruptBucket names the bucket that a fault was found in.
 func corruptBucket(b uint64, fault error) error {
 	return fmt.Errorf("%w: bucket %d: %w", ErrCorrupt, b, fault)
 }

@@ -81,6 +81,7 @@ type file struct {
 	header  *header          // made at first need, or read
 	source  io.ReaderAt      // of the whole file; nil: built or read into memory
 	mapping *mapping.Mapping // that source is; nil: a reader
+	options OpenOptions      // that it was opened with, but for the key
 	closed  atomic.Bool
 }
 
@@ -111,10 +112,10 @@ type OpenOptions struct {
 	Mapped bool
 
 	// MaxMemory is how many bytes opening may allocate for what the file
-	// holds: filter and index, for [Read] all of it. A file that would take
-	// more is ErrTooLarge. A file costs who sends it little more than its
-	// name, if it has holes; so 0 is not without limit: 8 GiB, or 256 MiB
-	// where an address has 32 bits.
+	// holds: filter and index, for [Read] all of it; and so for what
+	// [Snapshot.Verify] needs. A file that would take more is ErrTooLarge. A
+	// file costs who sends it little more than its name, if it has holes; so
+	// 0 is not without limit: 8 GiB, or 256 MiB where an address has 32 bits.
 	MaxMemory uint64
 }
 
@@ -138,13 +139,17 @@ func (o OpenOptions) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(o))
 }
 
+// allow refuses to make room for more than the limit.
 func (o OpenOptions) allow(n uint64) error {
 	most := o.MaxMemory
 	if most == 0 {
 		most = mostMemory
 	}
 	if n > most {
-		return fmt.Errorf("%w: opening takes %d bytes; MaxMemory is %d", ErrTooLarge, n, most)
+		return fmt.Errorf("%w: it takes %d bytes of memory; MaxMemory is %d", ErrTooLarge, n, most)
+	}
+	if n > math.MaxInt-slack {
+		return fmt.Errorf("%w: %d bytes do not fit in memory", ErrTooLarge, n)
 	}
 	return nil
 }
@@ -325,12 +330,9 @@ func (h *header) newSet(f *Filter) frozenSet {
 	return set
 }
 
-// loadSection reads a section chunk by chunk, on all cores, and compares each
-// with its check.
+// loadSection reads a section, whose size is allowed, chunk by chunk, on all
+// cores, and compares each with its check.
 func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) {
-	if size > math.MaxInt {
-		return nil, fmt.Errorf("%w: a section of %d bytes", ErrTooLarge, size)
-	}
 	data := makeSection(size)
 	errs := make([]error, len(checks)/4)
 	parallel(cores(), len(errs), func(_, i int) {
@@ -426,7 +428,8 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 			return nil, err
 		}
 	}
-	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: source, mapping: m}}, nil
+	o.Key = nil
+	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: source, mapping: m, options: o}}, nil
 }
 
 // mapFile opens path and maps it, where that can be done.
@@ -465,8 +468,9 @@ func release(f *os.File, m *mapping.Mapping, err error) {
 // answer that follows a "maybe", the records' bytes before "duplicate".
 //
 // A file that is cut short while it is open makes lookups return errors (with
-// Mapped, those that meet what is cut off; see there). Replacing it, as [Snapshot.Save] does, leaves what is open as it was;
-// whoever writes into it changes what lookups find, or makes them fail.
+// Mapped, those that meet what is cut off; see there). Replacing it, as
+// [Snapshot.Save] does, leaves what is open as it was; whoever writes into it
+// changes what lookups find, or makes them fail.
 //
 // Errors: ErrVersion for what is not a snapshot of a known format and
 // protocol; ErrCorrupt; ErrKey for a missing, superfluous or wrong key;
@@ -558,9 +562,6 @@ func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err
 	if err := o.allow(l.total); err != nil {
 		return h, nil, err
 	}
-	if l.total > math.MaxInt {
-		return h, nil, fmt.Errorf("%w: %d bytes do not fit in memory", ErrTooLarge, l.total)
-	}
 	for total := int(l.total); len(data) < total; {
 		if len(data) >= cap(data)-slack { // as much again as came, and never more than is to come
 			data = append(make([]byte, 0, min(total, max(2*len(data), sectionChunk))+slack), data...)
@@ -589,7 +590,7 @@ func Read(r io.Reader, o OpenOptions) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSnapshot(bytes.NewReader(data), nil, int64(len(data)), OpenOptions{Key: o.Key})
+	s, err := openSnapshot(bytes.NewReader(data), nil, int64(len(data)), o)
 	if err != nil {
 		return nil, err
 	}
@@ -611,7 +612,7 @@ func ReadFilter(r io.Reader, o OpenOptions) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := openFilter(bytes.NewReader(data), nil, &h, OpenOptions{Key: o.Key})
+	f, _, err := openFilter(bytes.NewReader(data), nil, &h, o)
 	if err != nil {
 		return nil, err
 	}

@@ -32,16 +32,16 @@ func checkRate(p float64) error {
 // records would get: what is given stays, what is zero is chosen (SPEC.md,
 // section 3). With n = 0 it tells whether a Config is good at all.
 //
-// For the v2 protocols Bits is the least for which some k keeps
-// the block model (see [BlockedFPRate]) at or below FPRate, and Hashes is the
-// k of the least modelled rate. As the least is one block of 512 bits, small
+// For the v2 protocols Bits is the least for which some k keeps the block
+// model (see [BlockedFPRate]) at or below FPRate, and Hashes is the k of the
+// least modelled rate. As the least is one block of 512 bits, small
 // sets get a far lower rate than was asked. For the other protocols the
 // classic formulas decide, within the protocol's limits.
 //
 // Errors: ErrConfig (and ErrKey with it, if it is the key), also where the
-// rate would take more bits than the protocol has, or something is to be chosen
-// for n above 2^40;
-// ErrTooLarge for more records than the protocol admits.
+// rate would take more bits than the protocol has, or something is to be
+// chosen for n above 2^40; ErrTooLarge for more records than the protocol
+// admits.
 func (c Config) Resolve(n uint64) (Config, error) {
 	if err := c.check(); err != nil {
 		return Config{}, err
@@ -294,8 +294,8 @@ func ClassicBits(n uint64, rate float64) (uint64, error) {
 
 // ClassicHashes returns (m/n)·ln 2 to the nearest whole number and at least
 // 1 (and at most 2^31 − 1): the k of the least false-positive rate for n
-// records in m bits. For
-// n = 0 every k is as good, and it is 1. m = 0 is ErrConfig.
+// records in m bits. For n = 0 every k is as good, and it is 1. m = 0 is
+// ErrConfig.
 func ClassicHashes(m, n uint64) (int, error) {
 	if err := checkShape(m, 1); err != nil {
 		return 0, err

@@ -16,9 +16,11 @@ import (
 // Verify recomputes all that can be: every checksum and digest, every record's
 // digest, tag, place and order, and the filter bit for bit, its positions by
 // the reference (see [ReferencePositions]). It names the first fault and where
-// it is. It uses all cores and, beside the bucket it is at, as much memory
-// as the filter has; a record costs some ten microseconds of one core, and
-// more if it is long. Errors: ErrCorrupt, ErrClosed, those of the reader.
+// it is. It uses all cores and, beside the buckets it is at, as much memory
+// as the filter has and a little for each bucket; a record costs some ten
+// microseconds of one core, and more if it is long. Errors: ErrCorrupt,
+// ErrClosed, ErrTooLarge where a file needs more than [OpenOptions] allow, and
+// those of the reader.
 func (s *Snapshot) Verify() error { return s.VerifyContext(context.Background()) }
 
 // VerifyContext is [Snapshot.Verify] that stops with ctx's error when ctx is
@@ -29,6 +31,13 @@ func (s *Snapshot) VerifyContext(ctx context.Context) error {
 	}
 	if err := s.open(); err != nil {
 		return err
+	}
+	if s.file.source != nil {
+		// What is allocated below: fresh, spans, and digests of chunks.
+		l, _ := s.headerOf().layout()
+		if err := s.file.options.allow(l.filter + s.set.buckets/8 + l.total/sectionChunk*64); err != nil {
+			return err
+		}
 	}
 	return s.verify(ctx, reference)
 }

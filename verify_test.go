@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -846,5 +847,42 @@ func TestVerifyContext(t *testing.T) {
 		if err := s.(*Snapshot).VerifyContext(t.Context()); err != nil {
 			t.Errorf("%s: %v", way, err)
 		}
+	}
+}
+
+// Verify makes no more room than OpenOptions allow, whatever a file of holes
+// says it has.
+func TestVerifyMemory(t *testing.T) {
+	if !mappable {
+		t.Skip("files are not mapped here")
+	}
+	path := saved(t, mustNew(t, Config{Bits: 1 << 24}, "a"))
+	const need = 1<<21 + 2*64 // the filter, and digests of two chunks
+	for most, want := range map[uint64]error{need - 1: ErrTooLarge, need: nil, 0: nil} {
+		s, err := Open(path, OpenOptions{Mapped: true, MaxMemory: most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Verify(); !isOnly(err, want) {
+			t.Errorf("in %d bytes: %v", most, err)
+		}
+	}
+	if math.MaxInt == math.MaxInt32 {
+		return // what follows is not mapped there
+	}
+	h := header{kind: kindSnapshot, protocol: SHA256, k: 1, m: 1 << 38}
+	set := newFrozenSet(0)
+	h.setBytes = set.headSize(0, 0)
+	l, _ := h.layout()
+	path = tempFile(t, h.append(nil))
+	if err := os.Truncate(path, int64(l.total)); err != nil {
+		t.Skip(err) // 32 GiB, and no holes
+	}
+	s, err := Open(path, OpenOptions{Mapped: true})
+	if err != nil {
+		t.Skip(err)
+	}
+	if got := allocated(func() { err = s.Verify() }); !isOnly(err, ErrTooLarge) || got > 1<<20 {
+		t.Errorf("a file of %d bytes: %d allocated, %v", l.total, got, err)
 	}
 }
