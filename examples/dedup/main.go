@@ -49,9 +49,9 @@
 // In JSON, filter is a [bloom.Stats], and a name that is not UTF-8 has U+FFFD
 // where it is not.
 //
-// Dedup deletes and changes nothing but the FILE of -save. Who deletes by its report should mind
-// same_path: the incoming and the known tree may overlap, and then the
-// duplicate of a known document is that document.
+// Dedup deletes and changes nothing but the FILE of -save. Who deletes by its
+// report should mind same_path: the incoming and the known tree may overlap,
+// and then the duplicate of a known document is that document.
 //
 // The exit status is 0 for a report, with duplicates or without, 1 for an
 // error and 2 for a wrong call. Unless it is 0, standard output gets nothing.
