@@ -519,7 +519,8 @@ func (s *frozenSet) checkBucket(b uint64, yield func(e entry) bool) (h head, err
 // errStop ends a walk at the caller's wish.
 var errStop = errors.New("stopped")
 
-// checkIndex verifies the index by itself.
+// checkIndex verifies the index by itself: from 0 to size, in steps that are
+// as long as a head at least.
 func (s *frozenSet) checkIndex() error {
 	const run = 1 << 16
 	least := s.headSize(0, 0)
@@ -528,9 +529,10 @@ func (s *frozenSet) checkIndex() error {
 		defer recoverFault(mapping.Guard(), &faults[i]) // the index may be mapped
 		first := uint64(i) * run
 		last := s.offset(first)
-		for b := first; b < min(first+run, s.buckets); b++ {
-			next := s.offset(b + 1)
-			if next > s.size || last > next || next-last < least {
+		rest := s.index[8*(first+1) : 8*(min(first+run, s.buckets)+1)]
+		for b := first; len(rest) >= 8; b, rest = b+1, rest[8:] {
+			next := binary.LittleEndian.Uint64(rest)
+			if next-last-least > s.size || next > s.size { // too short a step, or one back, wraps around
 				faults[i] = fmt.Errorf("%w: index: bucket %d from %d to %d of %d bytes", ErrCorrupt, b, last, next, s.size)
 				return
 			}
