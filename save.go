@@ -3,6 +3,7 @@ package bloom
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -22,10 +23,7 @@ func (s *Snapshot) Save(path string) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	return save(path, func(w *os.File) error {
-		_, err := s.WriteTo(w)
-		return err
-	})
+	return save(path, allOf(s))
 }
 
 // Save writes the filter alone to a file, as [Snapshot.Save] does.
@@ -33,10 +31,14 @@ func (f *Filter) Save(path string) error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	return save(path, func(w *os.File) error {
-		_, err := f.WriteTo(w)
+	return save(path, allOf(f))
+}
+
+func allOf(from io.WriterTo) func(f *os.File) error {
+	return func(f *os.File) error {
+		_, err := from.WriteTo(f)
 		return err
-	})
+	}
 }
 
 // save puts what write writes in place of path.
