@@ -67,3 +67,20 @@ func TestReadmeFigures(t *testing.T) {
 		t.Errorf("README.md does not say %q", want)
 	}
 }
+
+// The ratios in the README are those that bench recorded, and so are the
+// figures that docs/peers.svg is drawn from.
+func TestReadmeRatios(t *testing.T) {
+	readme, results := readFile(t, "README.md"), readFile(t, "bench/RESULTS.md")
+	rows := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (.+) \| (\d\.\d\d) \|$`).FindAllStringSubmatch(readme, -1) {
+		rows++
+		recorded := regexp.MustCompile("(?m)^" + regexp.QuoteMeta("| "+row[1]+" | "+row[2]+" | ") + `[^|]+ \| [^|]+ \| ` + regexp.QuoteMeta(row[3]) + ` \|`)
+		if !recorded.MatchString(results) {
+			t.Errorf("bench/RESULTS.md has no %q against %q of %s", row[1], row[2], row[3])
+		}
+	}
+	if rows != 7 {
+		t.Errorf("README.md has %d ratios, want 7", rows)
+	}
+}

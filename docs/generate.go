@@ -3,34 +3,24 @@
 //	go generate
 //
 // lookup.svg is a lookup that takes place here; rates.svg has rates that are
-// measured here. peers.svg shows what was measured elsewhere: results.json
-// holds nanoseconds a confirmed lookup among n records of 24 bytes, kind "miss"
-// or "hit", as "go run . table" of the folder bench prints them:
-//
-//	{"machine": "…", "date": "2006-01-02", "lookups": [
-//		{"n": 1000000, "kind": "miss", "name": "this library", "ns": 1}
-//	]}
-//
-// Names that begin with "this library" stand out. Without that file there is
-// no peers.svg.
+// measured here. peers.svg shows what was measured elsewhere: the tables of
+// bench/RESULTS.md, as "go run . table" of that folder prints them.
 package main
 
 //go:generate go run generate.go
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
-	"io/fs"
 	"log"
 	"math"
 	"math/bits"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/b1cc2673/bloom"
@@ -39,16 +29,8 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("generate: ")
-	pictures := []struct {
-		name string
-		draw func() (string, error)
-	}{{"lookup.svg", lookup}, {"rates.svg", rates}, {"peers.svg", peers}}
 	for _, p := range pictures {
 		text, err := p.draw()
-		if errors.Is(err, fs.ErrNotExist) {
-			log.Printf("%s is left alone: %v", p.name, err)
-			continue
-		}
 		if err == nil {
 			err = os.WriteFile(p.name, []byte(text), 0o644)
 		}
@@ -57,6 +39,11 @@ func main() {
 		}
 	}
 }
+
+var pictures = []struct {
+	name string
+	draw func() (string, error)
+}{{"lookup.svg", lookup}, {"rates.svg", rates}, {"peers.svg", peers}}
 
 const width = 760
 
@@ -439,86 +426,91 @@ func (p *picture) dot(x, y float64) {
 
 func (p *picture) square(x, y float64) { p.rect("other", x-3.5, y-3.5, 7, 7, 0) }
 
-// A measurement is what results.json holds.
-type measurement struct {
-	Machine string `json:"machine"`
-	Date    string `json:"date"`
-	Lookups []struct {
-		N    uint64  `json:"n"`
-		Kind string  `json:"kind"` // miss or hit
-		Name string  `json:"name"`
-		NS   float64 `json:"ns"`
-	} `json:"lookups"`
+// A row is one contender among n records: nanoseconds a miss and a hit.
+type row struct {
+	n    uint64
+	name string
+	ns   [2]float64
 }
 
-// peers draws what results.json holds: a row for each name, a column for
+var (
+	heading     = regexp.MustCompile(`^### (\d+) records of 24 bytes, in memory$`)
+	contender   = regexp.MustCompile(`^\| ([^|]+) \| (\d+) \| [\d.]+ \| (\d+) \| [\d.]+ \| \d+ \| [\d.]+ \|$`)
+	environment = regexp.MustCompile(`^(.*cores; go[^;]*);.*; (\d{4}-\d{2}-\d{2})\.$`)
+)
+
+// readResults finds the tables of confirmed lookups in what bench recorded,
+// and the machine and day of them.
+func readResults(text string) (rows []row, machine string, err error) {
+	var n uint64
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := environment.FindStringSubmatch(line); m != nil {
+			machine = m[1] + ", " + m[2]
+		}
+		if strings.HasPrefix(line, "#") {
+			n = 0
+			if m := heading.FindStringSubmatch(line); m != nil {
+				if n, err = strconv.ParseUint(m[1], 10, 64); err != nil {
+					return nil, "", err
+				}
+			}
+		}
+		if m := contender.FindStringSubmatch(line); m != nil && n > 0 {
+			miss, _ := strconv.ParseFloat(m[2], 64) // digits
+			hit, _ := strconv.ParseFloat(m[3], 64)
+			rows = append(rows, row{n, m[1], [2]float64{miss, hit}})
+		}
+	}
+	if len(rows) == 0 || machine == "" {
+		return nil, "", errors.New("no table of lookups, or no machine")
+	}
+	return rows, machine, nil
+}
+
+// peers draws what bench recorded: a row for each contender, a column for
 // misses and one for hits, and all that for each n.
 func peers() (string, error) {
-	text, err := os.ReadFile("results.json")
+	text, err := os.ReadFile("../bench/RESULTS.md")
 	if err != nil {
 		return "", err
 	}
-	return drawPeers(text)
-}
-
-func drawPeers(text []byte) (string, error) {
-	var all measurement
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&all); err != nil {
+	rows, machine, err := readResults(string(text))
+	if err != nil {
 		return "", err
 	}
-	kinds := []string{"miss", "hit"}
-	var sizes []uint64
 	most := 0.0
-	for _, l := range all.Lookups {
-		if !slices.Contains(kinds, l.Kind) || l.N == 0 || l.Name == "" || !(l.NS > 0) {
-			return "", fmt.Errorf("results.json: %+v", l)
-		}
-		if !slices.Contains(sizes, l.N) {
-			sizes = append(sizes, l.N)
-		}
-		most = max(most, l.NS)
+	for _, r := range rows {
+		most = max(most, r.ns[0], r.ns[1])
 	}
-	if len(sizes) == 0 {
-		return "", errors.New("results.json: no lookups")
-	}
-	slices.SortFunc(sizes, cmp.Compare)
 
 	const column, names, room = 224.0, 314.0, 170.0
 	var p picture
 	p.text("bold", 10, 20, "Nanoseconds a confirmed lookup (less is better)")
-	y := 50.0
-	for _, n := range sizes {
-		p.text("bold", 10, y, grouped(n)+" records of 24 bytes")
-		for i, kind := range kinds {
-			p.text("dim", names+column*float64(i), y, kind)
+	y := 20.0
+	for i, r := range rows {
+		if i == 0 || r.n != rows[i-1].n {
+			y += 30
+			p.text("bold", 10, y, grouped(r.n)+" records of 24 bytes")
+			for i, kind := range []string{"miss", "hit"} {
+				p.text("dim", names+column*float64(i), y, kind)
+			}
+			y += 10
 		}
-		y += 10
-		rows := map[string]float64{}
-		for _, l := range all.Lookups {
-			if l.N != n {
-				continue
-			}
-			row, ok := rows[l.Name]
-			if !ok {
-				row = y
-				rows[l.Name] = row
-				p.text("", 10, row+15, l.Name)
-				y += 24
-			}
-			x := names + column*float64(slices.Index(kinds, l.Kind))
-			class := "bar"
-			if strings.HasPrefix(l.Name, "this library") {
-				class = "ours"
-			}
-			w := room * l.NS / most
-			p.rect(class, x, row+2, w, 17, 2)
-			p.text("", x+w+6, row+15, fmt.Sprintf("%.0f", l.NS))
+		class := "bar"
+		if strings.HasPrefix(r.name, "this library") {
+			class = "ours"
 		}
-		y += 30
+		p.text("", 10, y+15, r.name)
+		for i, ns := range r.ns {
+			x, w := names+column*float64(i), room*ns/most
+			p.rect(class, x, y+2, w, 17, 2)
+			p.text("", x+w+6, y+15, fmt.Sprintf("%.0f", ns))
+		}
+		y += 24
 	}
-	p.text("dim", 10, y-8, all.Machine+", "+all.Date)
+	y += 30
+	p.text("dim", 10, y-8, machine)
 	return p.file(y, "Nanoseconds a confirmed lookup, against other libraries"), nil
 }
 
