@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -142,44 +143,81 @@ func TestRecordsInOrder(t *testing.T) {
 	}
 }
 
-func TestBatches(t *testing.T) {
-	s, err := New(Config{Bits: 512 * 1000, Hashes: 2}, numbered("member", 20_000))
-	if err != nil {
-		t.Fatal(err)
+// checkBatch compares a batch of members and others with single lookups, into
+// results that say the contrary of what is right.
+func checkBatch(t *testing.T, name string, s *Snapshot, n int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(8, uint64(n)))
+	items := make([][]byte, n)
+	want, got := make([]Result, n+2), make([]Result, n+2)
+	maybes := make([]bool, n+2)
+	for i := range items {
+		switch rng.IntN(3) {
+		case 0:
+			items[i] = fmt.Appendf(nil, "%-12s%012d", "member", rng.IntN(20_000))
+		case 1:
+			items[i] = fmt.Appendf(nil, "%-12s%012d", "absent", rng.IntN(20_000))
+		case 2:
+			items[i] = bytes.Repeat([]byte{byte(rng.IntN(128))}, rng.IntN(300))
+		}
+		var err error
+		if want[i], err = s.Lookup(items[i]); err != nil {
+			t.Fatal(err)
+		}
+		r := want[i]
+		got[i], maybes[i] = Result{!r.MaybePresent, !r.ExactChecked, !r.Duplicate}, !r.MaybePresent
 	}
-	rng := rand.New(rand.NewPCG(8, 9))
-	for _, n := range []int{0, 1, 63, 64, 65, 255, 256, 257, 4095, 4096, 4097, 65535, 65536, 65537} {
-		items := make([][]byte, n)
-		want := make([]Result, n+2)
-		for i := range items {
-			switch rng.IntN(3) {
-			case 0:
-				items[i] = fmt.Appendf(nil, "%-12s%012d", "member", rng.IntN(20_000))
-			case 1:
-				items[i] = fmt.Appendf(nil, "%-12s%012d", "absent", rng.IntN(20_000))
-			case 2:
-				items[i] = repeat(rng.IntN(300))
+	untouched := Result{ExactChecked: true}
+	got[n], want[n], got[n+1], want[n+1], maybes[n] = untouched, untouched, untouched, untouched, true
+	if n > 0 {
+		before := slices.Clone(got)
+		if err := s.LookupBatch(items, got[:n-1]); !errors.Is(err, ErrConfig) || !slices.Equal(got, before) {
+			t.Errorf("%s: short results: %v", name, err)
+		}
+	}
+	if err := s.LookupBatch(items, got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%s differs from single lookups, %v", name, err)
+	}
+	err := s.MaybePresentBatch(items, maybes)
+	for i, r := range want[:n] {
+		if maybes[i] != r.MaybePresent {
+			t.Errorf("%s: item %d: maybe %t, single %+v", name, i, maybes[i], r)
+		}
+	}
+	if err != nil || !maybes[n] || maybes[n+1] {
+		t.Errorf("%s: maybes beyond the items, %v", name, err)
+	}
+}
+
+// Batches of any size, around that of a group and others, answer as single
+// lookups do, whatever way a snapshot was opened.
+func TestBatches(t *testing.T) {
+	for name, cfg := range map[string]Config{"a block": {Bits: 512 * 1000, Hashes: 2}, "each position": {Protocol: ESBloomV1, Bits: 100_000, Hashes: 2}} {
+		s, err := New(cfg, numbered("member", 20_000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, path := asFile(t, s), saved(t, s)
+		ways := maps.Clone(snapshotWays)
+		ways["New"] = func(string, []byte, OpenOptions) (*Snapshot, error) { return s, nil }
+		for way, open := range ways {
+			sizes := []int{0, 1, 63, 64, 65, 255, 256, 257, 600}
+			if way == "New" && name == "a block" {
+				sizes = append(sizes, 4095, 4096, 4097, 65535, 65536, 65537)
 			}
-			if want[i], err = s.Lookup(items[i]); err != nil {
+			got, err := open(path, file, OpenOptions{})
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		got := make([]Result, n+2)
-		untouched := Result{ExactChecked: true}
-		got[n], want[n], got[n+1], want[n+1] = untouched, untouched, untouched, untouched
-		if err := s.LookupBatch(items, got); err != nil || !slices.Equal(got, want) {
-			t.Errorf("batch of %d differs from single lookups, %v", n, err)
-		}
-		if n > 0 {
-			if err := s.LookupBatch(items, got[:n-1]); !errors.Is(err, ErrConfig) {
-				t.Errorf("short results: %v", err)
+			for _, n := range sizes {
+				checkBatch(t, fmt.Sprintf("%s, %s, batch of %d", name, way, n), got, n)
 			}
 		}
 	}
 	// A bad item among good ones: its index is named, no result is written.
 	short := mustNew(t, Config{Protocol: DocMembershipV1}, "a", "b")
 	results := make([]Result, 4)
-	err = short.LookupBatch([][]byte{[]byte("a"), []byte("b"), repeat(65), []byte("c")}, results)
+	err := short.LookupBatch([][]byte{[]byte("a"), []byte("b"), repeat(65), []byte("c")}, results)
 	if !errors.Is(err, ErrItem) || !strings.Contains(err.Error(), "item 2 ") || !slices.Equal(results, make([]Result, 4)) {
 		t.Errorf("%v, %+v", err, results)
 	}

@@ -448,6 +448,51 @@ func TestFailingReaderAt(t *testing.T) {
 	}
 }
 
+// A batch that meets damage names the item that met it, and the results before
+// that are good, through a reader and through a mapping.
+func TestBatchOfDamaged(t *testing.T) {
+	const n = 2000
+	s := mustNew(t, Config{}, slices.Collect(numbered("member", n))...)
+	file := asFile(t, s)
+	var items [][]byte
+	for i := range 700 { // members and, rarely "maybe", others
+		items = append(items, fmt.Appendf(nil, "%-12s%012d", []string{"member", "absent"}[i%2], i))
+	}
+	for _, at := range []int{0, 2, 254, 256, 300, 698} {
+		h, _ := parseHeader(file)
+		l, _ := h.layout()
+		bucket := s.set.bucket(s.set.scheme.digest(items[at]))
+		damaged := slices.Clone(file)
+		damaged[l.buckets+s.set.offset(bucket)] ^= 4
+		path := tempFile(t, damaged)
+		for _, way := range []string{"Open", "Open mapped", "OpenReaderAt"} {
+			got, err := snapshotWays[way](path, damaged, OpenOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := 0 // another one may be in the bucket
+			for ; first < at; first++ {
+				if _, err := got.Lookup(items[first]); err != nil {
+					break
+				}
+			}
+			results := make([]Result, len(items))
+			for i := range results {
+				results[i] = Result{true, true, true}
+			}
+			err = got.LookupBatch(items, results)
+			if !isOnly(err, ErrCorrupt) || !strings.HasSuffix(err.Error(), fmt.Sprintf("(item %d of the batch)", first)) {
+				t.Errorf("%s, item %d: %v", way, first, err)
+			}
+			for i, r := range results[:first] {
+				if want := lookup(t, s, items[i]); r != want {
+					t.Errorf("%s, item %d: %+v, want %+v", way, i, r, want)
+				}
+			}
+		}
+	}
+}
+
 // All that a reader can say of a read. One that breaks the rules is not taken
 // for a file that is damaged.
 func TestReadFullAt(t *testing.T) {
