@@ -420,16 +420,19 @@ func (s *scheme) positions(item []byte, m uint64, k int) []uint64 {
 }
 
 // checkComplete is check for functions that have no records to size from:
-// Bits and Hashes must be given.
+// Bits and Hashes must be given. What is wrong with the key comes last, as in
+// the reference, so that both give the same kind of error.
 func (c Config) checkComplete() error {
-	if err := c.check(); err != nil {
-		return err
+	if c.Protocol.known() {
+		p := &protocols[c.Protocol]
+		if err := p.checkBits(c.Bits); err != nil {
+			return err
+		}
+		if err := p.checkHashes(c.Hashes); err != nil {
+			return err
+		}
 	}
-	p := &protocols[c.Protocol]
-	if err := p.checkBits(c.Bits); err != nil {
-		return err
-	}
-	return p.checkHashes(c.Hashes)
+	return c.check()
 }
 
 // Positions returns the bit positions of item under cfg: cfg.Hashes values

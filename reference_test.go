@@ -135,6 +135,9 @@ func FuzzPositions(f *testing.F) {
 			f.Add(uint8(p), cfg.Bits, cfg.Hashes, cfg.FPRate, cfg.Seed, cfg.Key, cfg.Key != nil, item)
 		}
 	}
+	// Two faults at once, of which one is the key's.
+	f.Add(uint8(SHA256), uint64(512), 0, 0.0, []byte{}, []byte{}, true, []byte("0"))
+	f.Add(uint8(BLAKE2b), uint64(0), 1, 2.0, []byte{}, []byte{}, true, []byte("0"))
 	f.Fuzz(func(t *testing.T, p uint8, m uint64, k int, rate float64, seed, key []byte, keyed bool, item []byte) {
 		cfg := Config{Protocol: Protocol(p), Bits: m, Hashes: k, FPRate: rate, Seed: seed}
 		if keyed {
