@@ -286,7 +286,7 @@ func TestEveryBitFlipOfFilter(t *testing.T) {
 func TestEveryTruncation(t *testing.T) {
 	court := newCourt(t)
 	for _, cfg := range []Config{{}, {Protocol: BLAKE2b, Key: repeat(16)}} {
-		s := mustNew(t, cfg, varied(100)...)
+		s := mustNew(t, cfg, varied(50)...)
 		for kind, file := range map[uint8][]byte{kindSnapshot: asFile(t, s), kindFilter: asFile(t, filterOf(t, s))} {
 			for n := len(file) - 1; n >= 0; n-- {
 				if testing.Short() && n%7 != 0 && len(file)-n > 70 {
