@@ -169,7 +169,7 @@ func (s *frozenSet) askHeads(g *group, maybe []int32) {
 	for c := range at {
 		at[c] = binary.LittleEndian.Uint64(s.index[at[c]:])
 	}
-	digest.Prefetch(s.data, at, int(s.headSize(bucketRecords, 0)))
+	digest.Prefetch(s.data, at, int(s.headSize(recordsPerBucket, 0)))
 }
 
 // findHeld decides on a group's candidates where the set is held.

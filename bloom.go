@@ -34,8 +34,7 @@
 // A Snapshot and a [Filter] never change and are safe for any number of
 // goroutines; replace one as a whole, through an [sync/atomic.Pointer] say.
 // What is passed in is copied where it is kept; what is handed out is a copy.
-// Lookups in memory allocate nothing, but for the error of an item that is
-// not admitted.
+// Lookups allocate nothing, but for errors, and behind [OpenReaderAt].
 //
 // # Compatibility
 //
@@ -163,6 +162,9 @@ func (s *Snapshot) confirm(w *[4]uint64, item []byte) (Result, uint64, error) {
 // recoverFault makes a fault in a mapping an error that says what happened.
 func recoverFault(before bool, err *error) {
 	mapping.Recover(before, recover(), err)
+	if *err == nil {
+		return // before fault is made, on the heap
+	}
 	var fault *mapping.Fault
 	if errors.As(*err, &fault) {
 		*err = fmt.Errorf("%w: the mapped file has become shorter: %w", ErrCorrupt, fault)
@@ -179,9 +181,12 @@ func (s *Snapshot) MaybePresent(item []byte) (bool, error) {
 }
 
 // Lookup asks the filter, and after a "maybe" compares all bytes of the
-// records that have the item's digest tag and length. It allocates nothing.
+// records that have the item's digest tag and length. It allocates nothing,
+// but behind [OpenReaderAt].
 //
-// Errors: ErrItem for what the protocol does not admit, ErrClosed.
+// Errors: ErrItem for what the protocol does not admit, ErrClosed; and for a
+// file that is open ErrCorrupt, ErrTooLarge for a bucket above
+// OpenOptions.MaxMemory, and those of the reader.
 func (s *Snapshot) Lookup(item []byte) (Result, error) {
 	r, _, err := s.find(item)
 	return r, err
@@ -278,6 +283,9 @@ func (s *Snapshot) bucketRecords(b uint64) (records [][]byte, err error) {
 	if s.file.mapping != nil {
 		defer runtime.KeepAlive(s.file.mapping)
 		defer recoverFault(mapping.Guard(), &err)
+	}
+	if size := s.set.offset(b+1) - s.set.offset(b); !s.set.held && size > s.set.most {
+		return nil, fmt.Errorf("%w: %d bytes of bucket %d; MaxMemory is %d", ErrTooLarge, size, b, s.set.most)
 	}
 	_, err = s.set.checkBucket(b, func(e entry) bool {
 		records = append(records, append(make([]byte, 0, len(e.record)), e.record...))

@@ -371,36 +371,53 @@ func TestLookupAllocations(t *testing.T) {
 		for i := range 60 {
 			items = append(items, fmt.Appendf(nil, "%08d", i))
 		}
-		s := mustNew(t, Config{Protocol: p}, items[:30]...)
+		built := mustNew(t, Config{Protocol: p}, items[:30]...)
 		if p == ESBloomV1 || p == SHA256 || p == BLAKE2b {
 			items = append(items, repeat(200), repeat(300), repeat(5000)) // beyond the frame on the stack
 		}
-		text := "12345678"
-		results := make([]Result, len(items))
-		d, _ := s.Digest(items[0])
-		each := 1_000_000 / (6 * len(items) * len(protocols))
-		if testing.Short() {
-			each /= 10
+		file, path := asFile(t, built), saved(t, built)
+		ways := maps.Clone(snapshotWays)
+		ways["New"] = func(string, []byte, OpenOptions) (*Snapshot, error) { return built, nil }
+		delete(ways, "OpenReaderAt") // which reads into memory of its own
+		if !mappable {
+			delete(ways, "Open")
+			delete(ways, "Open mapped")
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range each {
-			for _, item := range items {
-				s.Lookup(item)
-				s.MaybePresent(item)
-				s.LookupString(text)
-				s.LookupOrdinal(item)
-				if s.filter.scheme.derive == deriveBlock {
-					s.LookupDigest(d, items[0])
-				}
+		for way, open := range ways {
+			s, err := open(path, file, OpenOptions{})
+			if err != nil {
+				t.Fatal(err)
 			}
-			s.LookupBatch(items, results)
-		}
-		runtime.ReadMemStats(&after)
-		// The test's own goroutines may allocate a little; a lookup that
-		// allocated would do so thousands of times.
-		if n := after.Mallocs - before.Mallocs; n > 20 {
-			t.Errorf("%v: %d allocations", p, n)
+			text := "12345678"
+			results := make([]Result, len(items))
+			maybes := make([]bool, len(items))
+			d, _ := s.Digest(items[0])
+			each := 1_000_000 / (6 * len(items) * len(protocols) * len(ways))
+			if testing.Short() {
+				each /= 10
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range each {
+				for _, item := range items {
+					s.Lookup(item)
+					s.MaybePresent(item)
+					s.LookupString(text)
+					s.LookupOrdinal(item)
+					if s.filter.scheme.block {
+						s.LookupDigest(d, items[0])
+						s.filter.MaybePresentDigest(d)
+					}
+				}
+				s.LookupBatch(items, results)
+				s.MaybePresentBatch(items, maybes)
+			}
+			runtime.ReadMemStats(&after)
+			// The test's own goroutines may allocate a little; a lookup that
+			// allocated would do so thousands of times.
+			if n := after.Mallocs - before.Mallocs; n > 20 {
+				t.Errorf("%v, %s: %d allocations", p, way, n)
+			}
 		}
 	}
 }

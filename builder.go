@@ -34,15 +34,17 @@ const (
 
 // BuildOptions bound what a [Builder] takes. The zero value builds in memory.
 type BuildOptions struct {
-	// Memory is about how many bytes of memory adding and saving may take.
-	// Records that do not fit are spilled to one temporary file, and what was
-	// spilled can only be saved. Filters of the v2 protocols are made piece by
-	// piece; the others hold theirs in memory besides. At least 4 MiB are
-	// taken. 0: no spilling, and the limits of [New].
+	// Memory is about how many bytes of memory adding and saving may take, and
+	// a few times the longest record. What does not fit is spilled to a
+	// temporary file, and what was spilled can only be saved; Save spills in any
+	// case. Filters of the v2 protocols are made piece by piece; the others hold
+	// theirs in memory besides. At least 4 MiB are taken. 0: no spilling, and
+	// the limits of [New].
 	Memory uint64
 
 	// Folder is where the temporary file is made, which takes up the records,
-	// repeats included, and 36 bytes for each. "": [os.TempDir].
+	// repeats included, and 36 bytes for each; twice that, where records are so
+	// many or so long that they are merged in passes. "": [os.TempDir].
 	Folder string
 
 	// MaxRecords and MaxBytes are how many records may be added and how many
@@ -76,6 +78,7 @@ type Builder struct {
 	records uint64
 	bytes   uint64 // of all records
 	held    uint64 // on the piles, encoded
+	longest int    // of what is held, encoded
 	batch   *batch
 	idle    chan *sorter
 	sorters []*sorter
@@ -167,7 +170,7 @@ func (b *Builder) AddSnapshot(ctx context.Context, s *Snapshot) error {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return fmt.Errorf("bloom: adding a snapshot: %w", err)
+			return while("adding a snapshot", err)
 		}
 		if err := b.Add(record); err != nil {
 			return err
@@ -207,6 +210,7 @@ func add[T ~[]byte | ~string](b *Builder, record T) error {
 	b.records++
 	b.bytes += size
 	b.held += recordOverhead + size
+	b.longest = max(b.longest, recordOverhead+int(size))
 	if len(b.batch.data) >= batchBytes || len(b.batch.ends) >= batchBytes/16 {
 		b.dispatch()
 		b.o.Progress("adding", b.records, 0)
@@ -302,7 +306,7 @@ func (b *Builder) Save(ctx context.Context, path string) (err error) {
 	}
 	if b != nil && b.set != nil {
 		if _, err := saveTarget(path); err != nil {
-			return fmt.Errorf("bloom: saving: %w", err)
+			return while("saving", err)
 		}
 	}
 	if err := b.end(); err != nil {

@@ -32,6 +32,58 @@ func litter(t testing.TB, folder string, expected ...string) {
 // spilling is the options of a Builder that spills early and often.
 func spilling(folder string) BuildOptions { return BuildOptions{Memory: 1, Folder: folder} }
 
+// Runs are merged into fewer where they are too many, or their records too
+// long, to be read side by side; and the file is the same.
+func TestFold(t *testing.T) {
+	for name, c := range map[string]struct{ n, size int }{"long": {40, 400_000}, "short": {5000, 900}} {
+		record := func(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%04d", i), c.size/4) }
+		records := func(yield func([]byte) bool) {
+			for i := range 2 * c.n {
+				if !yield(record(i % (c.n + c.n/2))) {
+					return
+				}
+			}
+		}
+		s, err := New(Config{}, records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := t.TempDir()
+		b, err := NewBuilder(Config{}, spilling(folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range records {
+			if err := b.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.spillPiles(); err != nil {
+			t.Fatal(err)
+		}
+		runs := len(b.spill.runs)
+		b.o.Memory = 64 << 10 // as if there were many more
+		if err := b.fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		need := uint64(0)
+		for _, r := range b.spill.runs {
+			need += r.need()
+		}
+		if folded := len(b.spill.runs); folded >= runs || folded > 2 && need > b.o.Memory/8 {
+			t.Errorf("%s: %d runs folded to %d, which need %d bytes", name, runs, folded, need)
+		}
+		path := filepath.Join(folder, "s.bloom")
+		if err := b.Save(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, asFile(t, s)) {
+			t.Errorf("%s: another file, %v", name, err)
+		}
+		litter(t, folder, "s.bloom")
+	}
+}
+
 // In memory, from many goroutines, and larger than memory with repeats across
 // spills: the same file, bit for bit.
 func TestBuilderRoads(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -487,6 +488,158 @@ func TestBatchOfDamaged(t *testing.T) {
 			for i, r := range results[:first] {
 				if want := lookup(t, s, items[i]); r != want {
 					t.Errorf("%s, item %d: %+v, want %+v", way, i, r, want)
+				}
+			}
+		}
+	}
+}
+
+// A hole is a reader of size bytes that are zero, but for some.
+type hole struct {
+	size int64
+	at   map[int64][]byte
+}
+
+func (h *hole) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	for at, b := range h.at {
+		if from := at - off; from < 0 && from+int64(len(b)) > 0 {
+			copy(p, b[-from:])
+		} else if from >= 0 && from < int64(len(p)) {
+			copy(p[from:], b)
+		}
+	}
+	return len(p), nil
+}
+
+// forgeGiant is a file of holes with the record item and, in the same bucket,
+// more records of zeros, each of so many. Its head, filter and index are right.
+func forgeGiant(t *testing.T, item []byte, more int, each uint32) *hole {
+	t.Helper()
+	n := uint64(1 + more)
+	f := &Filter{scheme: newScheme(Config{}), m: 512, k: 1, n: n, bits: bytes.Repeat([]byte{0xff}, 64)}
+	f.digest = sectionDigest(f.bits)
+	set := newFrozenSet(n)
+	set.scheme = f.scheme
+	w := set.scheme.digest(item)
+	target := set.bucket(w)
+	for b := range set.buckets {
+		set.index = binary.LittleEndian.AppendUint64(set.index, set.size)
+		if b == target {
+			set.size += set.headSize(n, 2) + uint64(len(item)) + uint64(more)*uint64(each)
+		} else {
+			set.size += set.headSize(0, 0)
+		}
+	}
+	set.index = binary.LittleEndian.AppendUint64(set.index, set.size)
+	h := f.header(kindSnapshot)
+	h.index, h.setBytes = sectionDigest(set.index), set.size
+	set.salt = h.salt()
+	head := binary.LittleEndian.AppendUint64([]byte{2 | escaped<<2}, n)
+	head = append(head, make([]byte, set.width+4)...)
+	head = append(head, bytes.Repeat([]byte{tag(w)}, int(n))...)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(item)))
+	for range more {
+		head = binary.LittleEndian.AppendUint32(head, each)
+	}
+	head = binary.LittleEndian.AppendUint32(head, set.headCheck(target, head))
+	l, ok := h.layout()
+	if !ok {
+		t.Fatal("no such file")
+	}
+	return &hole{int64(l.total), map[int64][]byte{
+		0: h.append(nil), headerSize: f.bits, int64(l.index): set.index,
+		int64(l.checks):                       appendChecks(appendChecks(nil, f.bits), set.index),
+		int64(l.buckets + set.offset(target)): head,
+	}}
+}
+
+// A bucket of a file gets no more memory than OpenOptions allow, however large
+// its head says that it is.
+func TestGiantBucket(t *testing.T) {
+	item := []byte("hello")
+	for _, c := range []struct {
+		more int
+		each uint32
+	}{{100, 3 << 20}, {70_000, math.MaxInt32}} {
+		file := forgeGiant(t, item, c.more, c.each)
+		s, err := OpenReaderAt(file, file.size, OpenOptions{MaxMemory: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := allocated(func() {
+			_, err1 := s.Lookup(item)
+			_, err2 := s.Explain(item)
+			err3 := s.LookupBatch([][]byte{item}, make([]Result, 1))
+			_, err4 := s.bucketRecords(s.set.bucket(s.set.scheme.digest(item)))
+			for i, err := range []error{err1, err2, err3, err4} {
+				if !isOnly(err, ErrTooLarge) || !strings.Contains(err.Error(), "MaxMemory is 1048576") {
+					t.Errorf("%d more records of %d bytes: call %d: %v", c.more, c.each, i, err)
+				}
+			}
+		})
+		if got > 8<<20 {
+			t.Errorf("%d more records of %d bytes: %d bytes allocated", c.more, c.each, got)
+		}
+	}
+}
+
+// A fickle reader answers every other read of what it has at some place with
+// other bytes.
+type fickle struct {
+	io.ReaderAt
+	at, reads int64
+}
+
+func (f *fickle) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.ReaderAt.ReadAt(p, off)
+	if i := f.at - off; i >= 0 && i < int64(n) {
+		if f.reads++; f.reads%2 == 0 {
+			for ; i < int64(n); i += 7 {
+				p[i] ^= byte(f.reads)
+			}
+		}
+	}
+	return n, err
+}
+
+// What a reader says anew is not believed for what it said before: errors, or
+// right answers, also for heads that take two reads, and no panic.
+func TestFickleReader(t *testing.T) {
+	s := mustNew(t, Config{}, varied(60)...)
+	file := asFile(t, s)
+	giant := forgeGiant(t, []byte("hello"), 2000, 3)
+	l, _ := s.headerOf().layout()
+	for at := l.buckets; at < uint64(len(file)); at += 5 {
+		for first := range int64(2) {
+			r := &fickle{bytes.NewReader(file), int64(at), first}
+			got, err := OpenReaderAt(r, int64(len(file)), OpenOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range varied(90) {
+				want := lookup(t, s, item)
+				if r, err := got.Lookup(item); err != nil && !isOnly(err, ErrCorrupt) || err == nil && r != want {
+					t.Errorf("byte %d: %q: %+v, %v", at, item, r, err)
+				}
+			}
+			if err := got.Verify(); err != nil && !isOnly(err, ErrCorrupt) {
+				t.Errorf("byte %d: %v", at, err)
+			}
+		}
+	}
+	for at := range giant.at {
+		for i := range giant.at[at] {
+			if i%101 != 0 {
+				continue
+			}
+			for first := range int64(2) {
+				got, err := OpenReaderAt(&fickle{giant, at + int64(i), first}, giant.size, OpenOptions{})
+				if err != nil {
+					continue
+				}
+				if _, err := got.Lookup([]byte("hello")); !isOnly(err, ErrCorrupt) {
+					t.Errorf("byte %d: %v", at+int64(i), err)
 				}
 			}
 		}

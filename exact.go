@@ -21,10 +21,10 @@ import (
 // the digest's first word, so the digest that the filter asked for is all
 // that an exact lookup needs.
 
-// bucketRecords is how many records a bucket holds on average.
-const bucketRecords = 8
+// recordsPerBucket is how many records a bucket holds on average.
+const recordsPerBucket = 8
 
-// A frozenSet holds no pointer but to its sections and to what hashes.
+// A frozenSet is two sections of bytes, where they come from, and what hashes.
 //
 // Bytes that are held were verified when they came, and lookups trust them.
 // Bytes in a mapping or behind a reader are verified each time they decide.
@@ -39,14 +39,15 @@ type frozenSet struct {
 	data    []byte  // the buckets, held or mapped; nil: behind source
 	held    bool    // data was verified, cannot change, and has slack bytes more in its capacity
 	source  io.ReaderAt
-	at      int64 // where the buckets begin in source
+	at      int64  // where the buckets begin in source
+	most    uint64 // bytes that may be allocated for a bucket of a file
 }
 
 // newFrozenSet returns the set for n records, its sections still to be made.
 func newFrozenSet(n uint64) frozenSet {
 	return frozenSet{
 		n:       n,
-		buckets: max(1, n/bucketRecords+min(1, n%bucketRecords)),
+		buckets: max(1, n/recordsPerBucket+min(1, n%recordsPerBucket)),
 		width:   max(1, (bits.Len64(n)+7)/8),
 	}
 }
@@ -82,7 +83,7 @@ type entry struct {
 const escaped = 63
 
 // lengthCode is the least code for lengths up to longest.
-func lengthCode(longest int) int {
+func lengthCode(longest uint64) int {
 	switch {
 	case longest < 1<<8:
 		return 0
@@ -90,6 +91,17 @@ func lengthCode(longest int) int {
 		return 1
 	}
 	return 2
+}
+
+// measure returns the code for entries' lengths, and the sum of them.
+func measure(entries []entry) (code int, total uint64) {
+	longest := uint64(0)
+	for i := range entries {
+		n := uint64(len(entries[i].record))
+		longest = max(longest, n)
+		total += n
+	}
+	return lengthCode(longest), total
 }
 
 // headSize is the size of a head of so many records.
@@ -103,32 +115,29 @@ func (s *frozenSet) headSize(count uint64, code int) uint64 {
 
 // bucketSize is the size of the bucket that appendBucket makes of entries.
 func (s *frozenSet) bucketSize(entries []entry) uint64 {
-	longest, total := 0, uint64(0)
-	for i := range entries {
-		longest = max(longest, len(entries[i].record))
-		total += uint64(len(entries[i].record))
-	}
-	return s.headSize(uint64(len(entries)), lengthCode(longest)) + total
+	code, total := measure(entries)
+	return s.headSize(uint64(len(entries)), code) + total
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headCheck is the CRC-32C that ends the head of bucket b.
+// headCheck is the CRC-32C that ends the head of bucket b. What precedes the
+// head goes through the table byte by byte: a buffer for it would be allocated
+// by every lookup, as crc32.Update lets its bytes escape.
 func (s *frozenSet) headCheck(b uint64, head []byte) uint32 {
-	var buf [16]byte
-	binary.LittleEndian.PutUint64(buf[:8], s.salt)
-	binary.LittleEndian.PutUint64(buf[8:], b)
-	return crc32.Update(crc32.Update(0, castagnoli, buf[:]), castagnoli, head)
+	crc := ^uint32(0)
+	for _, x := range [2]uint64{s.salt, b} {
+		for i := 0; i < 64; i += 8 {
+			crc = castagnoli[byte(crc)^byte(x>>i)] ^ crc>>8
+		}
+	}
+	return crc32.Update(^crc, castagnoli, head)
 }
 
 // appendBucket appends bucket b, whose first record has the ordinal first.
 func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) []byte {
 	start := len(dst)
-	longest := 0
-	for i := range entries {
-		longest = max(longest, len(entries[i].record))
-	}
-	code := lengthCode(longest)
+	code, _ := measure(entries)
 	if len(entries) < escaped {
 		dst = append(dst, byte(code|len(entries)<<2))
 	} else {
@@ -168,26 +177,43 @@ type head struct {
 	size    int // of the head itself
 }
 
-// readHead takes apart the head that b begins with; parseHead is for bytes
-// that nobody verified.
-func (s *frozenSet) readHead(b []byte) head {
-	h := head{count: int(b[0] >> 2), code: int(b[0] & 3)}
+// shape reads the count and the lengths' code that b begins with, which has 9
+// bytes if the count is escaped.
+func shape(b []byte) (count uint64, code int) {
+	count, code = uint64(b[0]>>2), int(b[0]&3)
+	if count == escaped {
+		count = binary.LittleEndian.Uint64(b[1:])
+	}
+	return count, code
+}
+
+// readHead takes apart the head that b begins with, whose shape is known;
+// parseHead is for bytes that nobody verified.
+func (s *frozenSet) readHead(b []byte, count, code int) head {
+	h := head{count: count, code: code, first: s.first(b, count)}
+	at := 1 + s.width
+	if count >= escaped {
+		at += 8
+	}
+	h.check = binary.LittleEndian.Uint32(b[at:])
+	at += 4
+	h.tags = b[at : at+count]
+	at += count
+	h.lengths = b[at : at+count<<code]
+	h.size = at + count<<code + 4
+	return h
+}
+
+// first is the ordinal in the head that b begins with.
+func (s *frozenSet) first(b []byte, count int) (first uint64) {
 	at := 1
-	if h.count == escaped {
-		h.count = int(binary.LittleEndian.Uint64(b[at:]))
+	if count >= escaped {
 		at += 8
 	}
 	for i := range s.width {
-		h.first |= uint64(b[at+i]) << (8 * i)
+		first |= uint64(b[at+i]) << (8 * i)
 	}
-	at += s.width
-	h.check = binary.LittleEndian.Uint32(b[at:])
-	at += 4
-	h.tags = b[at : at+h.count]
-	at += h.count
-	h.lengths = b[at : at+h.count<<h.code]
-	h.size = at + h.count<<h.code + 4
-	return h
+	return first
 }
 
 // length is the length of record i.
@@ -209,45 +235,36 @@ func (h *head) fits(size uint64) bool {
 		longest = max(longest, n)
 		total += n // of less than 2^31 lengths below 2^32
 	}
-	return total == size && longest <= math.MaxInt && h.code == lengthCode(int(longest))
+	return total == size && longest <= math.MaxInt && h.code == lengthCode(longest)
 }
 
-// wantHead says how many bytes the head has that a bucket of size bytes
-// begins with, of which at least the first 9 are in b, or all.
-func (s *frozenSet) wantHead(b []byte, size uint64) (uint64, error) {
-	if len(b) == 0 {
-		return 0, errors.New("no head")
+// headShape is shape for bytes that nobody verified, of a bucket of size
+// bytes. Such a head fits in the bucket.
+func (s *frozenSet) headShape(b []byte, size uint64) (count, code int, err error) {
+	if size < s.headSize(0, 0) {
+		return 0, 0, errors.New("no room for a head")
 	}
-	count, code := uint64(b[0]>>2), b[0]&3
-	if count == escaped {
-		if len(b) < 9 {
-			return 0, errors.New("the head does not fit in it")
-		}
-		count = binary.LittleEndian.Uint64(b[1:])
-		if count < escaped {
-			return 0, fmt.Errorf("count of %d is not in canonical form", count)
-		}
+	n, code := shape(b)
+	switch {
+	case n < escaped && b[0]>>2 == escaped:
+		err = fmt.Errorf("count of %d is not in canonical form", n)
+	case code > 2:
+		err = fmt.Errorf("length code %d", code)
+	case n > size || n > s.n || n > math.MaxInt32:
+		err = fmt.Errorf("count of %d records", n)
+	case s.headSize(n, code) > size:
+		err = errors.New("the head does not fit in it")
 	}
-	if code > 2 {
-		return 0, fmt.Errorf("length code %d", code)
-	}
-	if count > size || count > s.n || count > math.MaxInt32 {
-		return 0, fmt.Errorf("count of %d records", count)
-	}
-	want := s.headSize(count, int(code))
-	if want > size {
-		return 0, errors.New("the head does not fit in it")
-	}
-	return want, nil
+	return int(n), code, err
 }
 
 // parseHead takes apart the whole head of bucket b, which has size bytes,
 // and accepts what appendBucket makes and nothing else.
-func (s *frozenSet) parseHead(b uint64, bytes []byte, size uint64) (head, error) {
-	h := s.readHead(bytes)
-	own := bytes[:h.size-4]
+func (s *frozenSet) parseHead(b uint64, data []byte, count, code int, size uint64) (head, error) {
+	h := s.readHead(data, count, code)
+	own := h.size - 4
 	switch {
-	case s.headCheck(b, own) != binary.LittleEndian.Uint32(bytes[h.size-4:]):
+	case s.headCheck(b, data[:own]) != binary.LittleEndian.Uint32(data[own:]):
 		return h, errors.New("checksum of the head, or the bucket of another place or file")
 	case h.first > s.n || uint64(h.count) > s.n-h.first:
 		return h, fmt.Errorf("%d records from ordinal %d, of %d in all", h.count, h.first, s.n)
@@ -279,19 +296,8 @@ func (s *frozenSet) find(w *[4]uint64, item []byte) (ordinal uint64, ok bool, er
 			return 0, false, nil
 		}
 	}
-	return s.first(data) + uint64(i), true, nil
-}
-
-// first is the ordinal in a verified head.
-func (s *frozenSet) first(data []byte) (first uint64) {
-	at := 1
-	if data[0]>>2 == escaped {
-		at += 8
-	}
-	for i := range s.width {
-		first |= uint64(data[at+i]) << (8 * i)
-	}
-	return first
+	count, _ := shape(data)
+	return s.first(data, int(count)) + uint64(i), true, nil
 }
 
 const (
@@ -349,7 +355,8 @@ func (s *frozenSet) locate(data []byte, w *[4]uint64, length int) (i, at int) {
 
 // scan looks at all records of a verified bucket, one by one.
 func (s *frozenSet) scan(data []byte, w *[4]uint64, item []byte) (i int, ok bool) {
-	h := s.readHead(data)
+	count, code := shape(data)
+	h := s.readHead(data, int(count), code)
 	at := h.size
 	for i, t := range h.tags {
 		n := h.length(i)
@@ -365,145 +372,162 @@ func (s *frozenSet) scan(data []byte, w *[4]uint64, item []byte) (i int, ok bool
 // reader: all of most buckets, the head of nearly all.
 const headRead = 4096
 
+// A bucket is one whose head was verified. The bytes of a mapping can change
+// even so, if someone writes into the file: lengths are bounded once more when
+// they are used, and what a "no" was said from is checked once more.
+type bucket struct {
+	head
+	number uint64
+	start  uint64
+	end    uint64
+	data   []byte // all of it, or, behind a reader, what was read
+}
+
+var errChanged = errors.New("it has changed while it was read")
+
+// readBucket verifies the head of bucket b.
+func (s *frozenSet) readBucket(b uint64) (k bucket, err error) {
+	start, end := s.offset(b), s.offset(b+1)
+	if start > end || end > s.size {
+		return k, corruptBucket(b, fmt.Errorf("index has it from %d to %d of %d", start, end, s.size))
+	}
+	k.number, k.start, k.end = b, start, end
+	if s.data != nil {
+		k.data = s.data[start:end:end]
+	} else if err := s.read(&k, headRead); err != nil {
+		return k, err
+	}
+	count, code, err := s.headShape(k.data, end-start)
+	if err != nil {
+		return k, corruptBucket(b, err)
+	}
+	if err := s.read(&k, s.headSize(uint64(count), code)); err != nil {
+		return k, err
+	}
+	if k.head, err = s.parseHead(b, k.data, count, code, end-start); err != nil {
+		return k, corruptBucket(b, err)
+	}
+	return k, nil
+}
+
+// read reads on until the first n bytes of a bucket, or all, are there.
+func (s *frozenSet) read(k *bucket, n uint64) error {
+	n = min(n, k.end-k.start)
+	have := uint64(len(k.data))
+	if n <= have {
+		return nil
+	}
+	if n > s.most {
+		return fmt.Errorf("%w: %d bytes of bucket %d; MaxMemory is %d", ErrTooLarge, n, k.number, s.most)
+	}
+	data := make([]byte, n)
+	copy(data, k.data)
+	if err := readFullAt(s.source, data[have:], s.at+int64(k.start+have)); err != nil {
+		return reading(err)
+	}
+	k.data = data
+	return nil
+}
+
+// readRecords returns the bytes of a bucket's records, verified.
+func (s *frozenSet) readRecords(k *bucket) ([]byte, error) {
+	if err := s.read(k, k.end-k.start); err != nil {
+		return nil, err
+	}
+	records := k.data[k.size:]
+	if crc32.Checksum(records, castagnoli) != k.check {
+		return nil, corruptBucket(k.number, errors.New("checksum of the records"))
+	}
+	return records, nil
+}
+
 // findVerified is find for bytes that are not held. The head is verified
 // before any answer. The records' bytes are before "yes", and before "no"
 // where a record has the item's tag and length; for a "yes" the record is
 // also checked to lie between its neighbours in the canonical order.
 func (s *frozenSet) findVerified(w *[4]uint64, item []byte) (ordinal uint64, ok bool, err error) {
-	b := s.bucket(*w)
-	data, h, err := s.readBucket(b)
+	k, err := s.readBucket(s.bucket(*w))
 	if err != nil {
 		return 0, false, err
 	}
 	candidate := false
-	for i, t := range h.tags {
-		candidate = candidate || t == tag(*w) && h.length(i) == len(item)
+	for i, t := range k.tags {
+		candidate = candidate || t == tag(*w) && k.length(i) == len(item)
 	}
 	if !candidate {
-		return 0, false, s.unchanged(b, data, &h, false)
+		return 0, false, s.unchanged(&k, nil)
 	}
-	if data, err = s.readRecords(b, data, &h); err != nil {
+	records, err := s.readRecords(&k)
+	if err != nil {
 		return 0, false, err
 	}
-	at := h.size
-	for i, t := range h.tags {
-		n := h.length(i)
-		if t == tag(*w) && n == len(item) && bytes.Equal(data[at:at+n], item) {
-			if i > 0 {
-				before := data[at-h.length(i-1) : at]
-				ok = compareEntries(&entry{s.scheme.digest(before), before}, &entry{*w, item}) < 0
-			} else {
-				ok = true
-			}
-			if i+1 < h.count {
-				after := data[at+n : at+n+h.length(i+1)]
-				ok = ok && compareEntries(&entry{*w, item}, &entry{s.scheme.digest(after), after}) < 0
-			}
-			if !ok {
-				return 0, false, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
-			}
-			return h.first + uint64(i), true, nil
+	var before []byte
+	for i, rest := 0, records; i < k.count; i++ {
+		n := k.length(i)
+		if uint(n) > uint(len(rest)) {
+			return 0, false, corruptBucket(k.number, errChanged)
 		}
-		at += n
+		record := rest[:n]
+		rest = rest[n:]
+		if k.tags[i] != tag(*w) || !bytes.Equal(record, item) {
+			before = record
+			continue
+		}
+		if i > 0 && compareEntries(&entry{s.scheme.digest(before), before}, &entry{*w, item}) >= 0 {
+			return 0, false, corruptBucket(k.number, fmt.Errorf("record %d is not in canonical order", i))
+		}
+		if i+1 < k.count {
+			n := k.length(i + 1)
+			if uint(n) > uint(len(rest)) {
+				return 0, false, corruptBucket(k.number, errChanged)
+			}
+			if after := rest[:n]; compareEntries(&entry{*w, item}, &entry{s.scheme.digest(after), after}) >= 0 {
+				return 0, false, corruptBucket(k.number, fmt.Errorf("record %d is not in canonical order", i+1))
+			}
+		}
+		return k.first + uint64(i), true, nil
 	}
-	return 0, false, s.unchanged(b, data, &h, true)
+	return 0, false, s.unchanged(&k, records)
 }
 
 // unchanged checks once more what "no" was said from, if that is a mapping:
 // what was cut off a file in the meantime reads as zeros to the end of its
 // last page. A "yes" needs none of that: it has compared.
-func (s *frozenSet) unchanged(b uint64, data []byte, h *head, records bool) error {
+func (s *frozenSet) unchanged(k *bucket, records []byte) error {
 	if s.data == nil {
 		return nil
 	}
-	own := h.size - 4
-	if s.headCheck(b, data[:own]) != binary.LittleEndian.Uint32(data[own:]) || records && crc32.Checksum(data[h.size:], castagnoli) != h.check {
-		return corruptBucket(b, errors.New("it has changed while it was read"))
+	own := k.size - 4
+	if s.headCheck(k.number, k.data[:own]) != binary.LittleEndian.Uint32(k.data[own:]) || records != nil && crc32.Checksum(records, castagnoli) != k.check {
+		return corruptBucket(k.number, errChanged)
 	}
 	return nil
-}
-
-// readBucket returns the verified head of bucket b, and what it read of the
-// bucket.
-func (s *frozenSet) readBucket(b uint64) (data []byte, h head, err error) {
-	start, end := s.offset(b), s.offset(b+1)
-	if start > end || end > s.size {
-		return nil, h, corruptBucket(b, fmt.Errorf("index has it from %d to %d of %d", start, end, s.size))
-	}
-	size := end - start
-	if data, err = s.bytes(start, min(size, headRead)); err != nil {
-		return nil, h, err
-	}
-	want, err := s.wantHead(data, size)
-	if err != nil {
-		return nil, h, corruptBucket(b, err)
-	}
-	if want > uint64(len(data)) {
-		if data, err = s.bytes(start, want); err != nil {
-			return nil, h, err
-		}
-	}
-	if h, err = s.parseHead(b, data[:want], size); err != nil {
-		return nil, h, corruptBucket(b, err)
-	}
-	return data, h, nil
-}
-
-// readRecords returns all of a bucket whose head was verified, its records'
-// bytes verified too.
-func (s *frozenSet) readRecords(b uint64, data []byte, h *head) ([]byte, error) {
-	start, end := s.offset(b), s.offset(b+1)
-	if have := start + uint64(len(data)); have < end {
-		rest, err := s.bytes(have, end-have)
-		if err != nil {
-			return nil, err
-		}
-		data = append(data[:len(data):len(data)], rest...)
-		*h = s.readHead(data) // its slices are into data
-	}
-	data = data[:end-start]
-	if crc32.Checksum(data[h.size:], castagnoli) != h.check {
-		return nil, corruptBucket(b, errors.New("checksum of the records"))
-	}
-	return data, nil
-}
-
-// bytes returns bytes of the buckets: at least so many where they are mapped.
-func (s *frozenSet) bytes(at, n uint64) ([]byte, error) {
-	if s.data != nil {
-		return s.data[at:max(at+n, min(s.size, at+headRead))], nil
-	}
-	if n > math.MaxInt {
-		return nil, fmt.Errorf("%w: %d bytes of a bucket do not fit in memory", ErrTooLarge, n)
-	}
-	b := make([]byte, n)
-	if err := readFullAt(s.source, b, s.at+int64(at)); err != nil {
-		return nil, reading(err)
-	}
-	return b, nil
 }
 
 // checkBucket verifies all there is to verify of bucket b by itself, and
 // calls yield for its records in order, with slices of the bucket's bytes.
 func (s *frozenSet) checkBucket(b uint64, yield func(e entry) bool) (h head, err error) {
-	data, h, err := s.readBucket(b)
+	k, err := s.readBucket(b)
 	if err != nil {
 		return h, err
 	}
-	if data, err = s.readRecords(b, data, &h); err != nil {
+	rest, err := s.readRecords(&k)
+	if err != nil {
 		return h, err
 	}
 	var last entry
-	at := h.size
-	for i := range h.count {
-		n := h.length(i)
-		e := entry{record: data[at : at+n : at+n]}
-		at += n
+	for i := range k.count {
+		n := k.length(i)
+		if uint(n) > uint(len(rest)) {
+			return h, corruptBucket(b, errChanged)
+		}
+		e := entry{record: rest[:n:n]}
+		rest = rest[n:]
 		e.words = s.scheme.digest(e.record)
 		switch {
 		case s.bucket(e.words) != b:
 			return h, corruptBucket(b, fmt.Errorf("record %d belongs to bucket %d", i, s.bucket(e.words)))
-		case tag(e.words) != h.tags[i]:
+		case tag(e.words) != k.tags[i]:
 			return h, corruptBucket(b, fmt.Errorf("tag of record %d", i))
 		case i > 0 && compareEntries(&last, &e) >= 0:
 			return h, corruptBucket(b, fmt.Errorf("record %d is not in canonical order", i))
@@ -513,7 +537,7 @@ func (s *frozenSet) checkBucket(b uint64, yield func(e entry) bool) (h head, err
 		}
 		last = e
 	}
-	return h, nil
+	return k.head, nil
 }
 
 // errStop ends a walk at the caller's wish.

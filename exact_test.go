@@ -61,22 +61,23 @@ func TestBucketShapes(t *testing.T) {
 				// Behind a reader, the same bytes in a few reads; each that fails is noticed.
 				behind := *s
 				file := &readerAt{file: s.data, at: -1, wrong: func(int) (int, error) { return 0, errBroken }}
-				behind.data, behind.held, behind.source = nil, false, file
+				behind.data, behind.held, behind.source, behind.most = nil, false, file, mostMemory
 				for b := range s.buckets {
 					from, to := s.offset(b), s.offset(b+1)
-					data, h, err := behind.readBucket(b)
+					k, err := behind.readBucket(b)
 					if err == nil {
-						data, err = behind.readRecords(b, data, &h)
+						_, err = behind.readRecords(&k)
 					}
-					if err != nil || !bytes.Equal(data, s.data[from:to]) || h.count != s.readHead(data).count || len(h.tags) != h.count || len(h.lengths) != h.count<<h.code {
-						t.Fatalf("%d records, longest %d: bucket %d: %d bytes of %d, %v", count, longest, b, len(data), to-from, err)
+					n, _ := shape(s.data[from:])
+					if err != nil || !bytes.Equal(k.data, s.data[from:to]) || k.count != int(n) || len(k.tags) != k.count || len(k.lengths) != k.count<<k.code {
+						t.Fatalf("%d records, longest %d: bucket %d: %d bytes of %d, %v", count, longest, b, len(k.data), to-from, err)
 					}
 				}
 				for _, at := range []uint64{0, headRead - 1, headRead, s.offset(1) - 1} {
 					if file.at = int64(at); at < s.offset(1) {
-						data, h, err := behind.readBucket(0)
+						k, err := behind.readBucket(0)
 						if err == nil {
-							_, err = behind.readRecords(0, data, &h)
+							_, err = behind.readRecords(&k)
 						}
 						if !errors.Is(err, errBroken) {
 							t.Fatalf("%d records, longest %d: broken at %d: %v", count, longest, at, err)
@@ -146,7 +147,8 @@ func TestLocateIsScan(t *testing.T) {
 			for _, length := range []int{0, 1, 2, 3, 255, 256, 300} {
 				w := [4]uint64{3: tag}
 				first, at := none, 0
-				size := s.readHead(data).size
+				n, code := shape(data)
+				size := s.readHead(data, int(n), code).size
 				for i, e := range entries {
 					if e.words[3] == tag && len(e.record) == length {
 						first, at = i, size

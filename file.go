@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -112,8 +113,10 @@ type OpenOptions struct {
 	Mapped bool
 
 	// MaxMemory is how many bytes opening may allocate for what the file
-	// holds: filter and index, for [Read] all of it; and so for what
-	// [Snapshot.Verify] needs. A file that would take more is ErrTooLarge. A
+	// holds: filter and index, for [Read] all of it; and so for a bucket that is
+	// read, and for the filter that [Snapshot.Verify] makes again. [Read] does
+	// that, too, and while sections grow they are in memory up to one and a half
+	// times. What would take more is ErrTooLarge. A
 	// file costs who sends it little more than its name, if it has holes; so
 	// 0 is not without limit: 8 GiB, or 256 MiB where an address has 32 bits.
 	MaxMemory uint64
@@ -139,17 +142,19 @@ func (o OpenOptions) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(o))
 }
 
-// allow refuses to make room for more than the limit.
-func (o OpenOptions) allow(n uint64) error {
+// most is how many bytes may be allocated.
+func (o OpenOptions) most() uint64 {
 	most := o.MaxMemory
 	if most == 0 {
 		most = mostMemory
 	}
-	if n > most {
-		return fmt.Errorf("%w: it takes %d bytes of memory; MaxMemory is %d", ErrTooLarge, n, most)
-	}
-	if n > math.MaxInt-slack {
-		return fmt.Errorf("%w: %d bytes do not fit in memory", ErrTooLarge, n)
+	return min(most, math.MaxInt-slack)
+}
+
+// allow refuses to make room for more than that.
+func (o OpenOptions) allow(n uint64) error {
+	if n > o.most() {
+		return fmt.Errorf("%w: it takes %d bytes of memory; MaxMemory is %d", ErrTooLarge, n, o.most())
 	}
 	return nil
 }
@@ -170,9 +175,9 @@ func (w *sectionWriter) write(b []byte) {
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
 	} else if err == nil && n > len(b) {
-		err = fmt.Errorf("bloom: the writer says it wrote %d of %d bytes", n, len(b))
+		err = fmt.Errorf("the writer says it wrote %d of %d bytes", n, len(b))
 	}
-	w.err = err
+	w.err = while("writing", err)
 }
 
 func (w *sectionWriter) pad() {
@@ -220,7 +225,7 @@ func (w *sectionWriter) section(s section, checks *[]byte) {
 
 // WriteTo writes the snapshot in the form of SPEC.md, section 5: the bytes
 // depend on nothing but the records and the resolved configuration. It returns
-// how many bytes were written, and the writer's error. Bytes that are not held
+// how many bytes were written, and the writer's error, wrapped. Bytes that are not held
 // in memory are verified on the way; if they have changed the error is
 // ErrCorrupt, and what was written is of no use.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
@@ -262,13 +267,15 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	return out.n, out.err
 }
 
-// reading says what was done when err came, once.
-func reading(err error) error {
-	if errors.Is(err, ErrCorrupt) {
-		return err // it says so itself
+// while says what was done when err came, unless err says whose it is already.
+func while(doing string, err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), "bloom: ") {
+		return err
 	}
-	return fmt.Errorf("bloom: reading: %w", err)
+	return fmt.Errorf("bloom: %s: %w", doing, err)
 }
+
+func reading(err error) error { return while("reading", err) }
 
 // readFullAt fills b, whatever a reader makes of the rules of io.ReaderAt. An
 // early end is ErrCorrupt.
@@ -356,7 +363,11 @@ func zeros(r io.ReaderAt, from, to uint64) error {
 	if err := readFullAt(r, b, int64(from)); err != nil {
 		return reading(err)
 	}
-	for _, x := range b {
+	return checkZeros(b, to)
+}
+
+func checkZeros(padding []byte, to uint64) error {
+	for _, x := range padding {
 		if x != 0 {
 			return fmt.Errorf("%w: padding before %d is not zero", ErrCorrupt, to)
 		}
@@ -414,7 +425,7 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 		source = m
 		set.data = m.Bytes()[l.buckets:l.total:l.total]
 	}
-	set.source, set.at = source, int64(l.buckets)
+	set.source, set.at, set.most = source, int64(l.buckets), o.most()
 	if m != nil && o.Mapped {
 		set.index = m.Bytes()[l.index : l.index+l.indexLen]
 	} else {
@@ -537,45 +548,80 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readAll reads a whole file of one kind from a stream, not a byte more, and
-// believes no length before the bytes are there.
-func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err error) {
+// readAll reads the sections of a file of one kind from a stream, not a byte
+// more, each into memory of its own, and compares them with the checks.
+func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, filter, index, buckets []byte, err error) {
 	if r == nil {
-		return h, nil, fmt.Errorf("%w: nil reader", ErrConfig)
+		return h, nil, nil, nil, fmt.Errorf("%w: nil reader", ErrConfig)
 	}
 	r = &strictReader{r: r}
-	data = make([]byte, headerSize)
-	n, err := io.ReadFull(r, data)
+	b := make([]byte, headerSize)
+	n, err := io.ReadFull(r, b)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return h, nil, reading(err)
+		return h, nil, nil, nil, reading(err)
 	}
-	if h, err = parseHeader(data[:n]); err != nil {
-		return h, nil, err
+	if h, err = parseHeader(b[:n]); err != nil {
+		return h, nil, nil, nil, err
 	}
 	if err := h.is(kind); err != nil {
-		return h, nil, err
+		return h, nil, nil, nil, err
 	}
 	if err := h.unseal(o.Key); err != nil {
-		return h, nil, err
+		return h, nil, nil, nil, err
 	}
 	l, _ := h.layout()
 	if err := o.allow(l.total); err != nil {
-		return h, nil, err
+		return h, nil, nil, nil, err
 	}
-	for total := int(l.total); len(data) < total; {
+	at := uint64(headerSize)
+	section := func(begin, size uint64) (data []byte) {
+		if err == nil {
+			data, err = readSection(r, at, begin, size)
+			at = begin + size
+		}
+		return data
+	}
+	filter = section(headerSize, l.filter)
+	index = section(l.index, l.indexLen)
+	checks := section(l.checks, l.checksLen)
+	if kind == kindSnapshot {
+		buckets = section(l.buckets, h.setBytes)
+	}
+	if err == nil && !bytes.Equal(checks, appendChecks(appendChecks(nil, filter), index)) {
+		err = fmt.Errorf("%w: checksums of filter and index", ErrCorrupt)
+	}
+	return h, filter, index, buckets, err
+}
+
+// readSection reads the section that begins at begin, and before it the
+// padding from at on. It believes no size before the bytes are there. Behind
+// the section it leaves the slack that lookups need.
+func readSection(r io.Reader, at, begin, size uint64) (data []byte, err error) {
+	full := func(b []byte) (n int, err error) {
+		if n, err = io.ReadFull(r, b); err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = fmt.Errorf("%w: it ends in the section from %d to %d: %w", ErrCorrupt, begin, begin+size, io.ErrUnexpectedEOF)
+		}
+		return n, reading(err)
+	}
+	padding := make([]byte, begin-at)
+	if _, err := full(padding); err != nil {
+		return nil, err
+	}
+	if err := checkZeros(padding, begin); err != nil {
+		return nil, err
+	}
+	for total := int(size); len(data) < total || data == nil; {
 		if len(data) >= cap(data)-slack { // as much again as came, and never more than is to come
-			data = append(make([]byte, 0, min(total, max(2*len(data), sectionChunk))+slack), data...)
+			grown := makeSection(uint64(min(total, max(2*len(data), sectionChunk)) + slack))
+			data = grown[:copy(grown, data)]
 		}
-		n, err := io.ReadFull(r, data[len(data):min(total, cap(data)-slack)])
+		n, err := full(data[len(data):min(total, cap(data)-slack)])
 		data = data[:len(data)+n]
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return h, nil, fmt.Errorf("%w: %d of %d bytes: %w", ErrCorrupt, len(data), total, io.ErrUnexpectedEOF)
-		}
 		if err != nil {
-			return h, nil, reading(err)
+			return nil, err
 		}
 	}
-	return h, data, nil
+	return data, nil
 }
 
 // Read reads a snapshot from a stream into memory and verifies everything,
@@ -586,36 +632,29 @@ func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, data []byte, err
 //
 // Errors: as for [Open]; those of the reader are wrapped.
 func Read(r io.Reader, o OpenOptions) (*Snapshot, error) {
-	h, data, err := readAll(r, kindSnapshot, o)
+	h, filter, index, buckets, err := readAll(r, kindSnapshot, o)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSnapshot(bytes.NewReader(data), nil, int64(len(data)), o)
-	if err != nil {
-		return nil, err
-	}
-	l, _ := h.layout()
-	s.set.data = data[l.buckets:l.total]
+	f := h.newFilter(o.Key)
+	f.bits = filter
+	set := h.newSet(f)
+	set.index, set.data, set.held = index, buckets, true
+	s := &Snapshot{filter: f, set: set, file: &file{header: &h}}
 	if err := s.verify(context.Background(), production); err != nil {
 		return nil, err
 	}
-	// From here on the one copy of everything is in data.
-	s.filter.bits = data[headerSize : headerSize+l.filter : headerSize+l.filter]
-	s.set.index = data[l.index : l.index+l.indexLen : l.index+l.indexLen]
-	s.set.held, s.set.source, s.file.source = true, nil, nil
 	return s, nil
 }
 
 // ReadFilter reads a filter from a stream, as [Read] reads a snapshot.
 func ReadFilter(r io.Reader, o OpenOptions) (*Filter, error) {
-	h, data, err := readAll(r, kindFilter, o)
+	h, filter, _, _, err := readAll(r, kindFilter, o)
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := openFilter(bytes.NewReader(data), nil, &h, o)
-	if err != nil {
-		return nil, err
-	}
+	f := h.newFilter(o.Key)
+	f.bits = filter
 	if err := f.Verify(); err != nil {
 		return nil, err
 	}

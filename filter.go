@@ -183,11 +183,11 @@ func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx contex
 	}
 	r := Result{MaybePresent: true}
 	if err := ctx.Err(); err != nil {
-		return r, fmt.Errorf("bloom: confirming a candidate: %w", err)
+		return r, while("confirming a candidate", err)
 	}
 	held, err := holds(ctx, item)
 	if err != nil {
-		return r, fmt.Errorf("bloom: confirming a candidate: %w", err)
+		return r, while("confirming a candidate", err)
 	}
 	r.ExactChecked, r.Duplicate = true, held
 	return r, nil

@@ -56,7 +56,7 @@ func TestMappedFileCutShort(t *testing.T) {
 					t.Fatalf("%s: %s: %+v, %v", name, item, r, err)
 				}
 			}
-			calls := everyCall(got, members[7])
+			calls := everyCall(t, got, members[7])
 			for what, err := range calls {
 				if err != nil && !isOnly(err, ErrCorrupt) {
 					t.Errorf("%s: %s: %v", name, what, err)
@@ -157,6 +157,60 @@ func TestMappedFileCutDuringLookup(t *testing.T) {
 	}
 	if missed > 0 {
 		t.Errorf("in %d of %d rounds a member is said to be none", missed, rounds)
+	}
+}
+
+// A file that is written into while it is open: lookups find something else or
+// fail, and nothing panics, whatever changes between two looks at a byte.
+func TestMappedFileWrittenInto(t *testing.T) {
+	if !mappable {
+		t.Skip("files are not mapped here")
+	}
+	items := varied(8)
+	s := mustNew(t, Config{Bits: 512, Hashes: 1}, items...)
+	file := asFile(t, s)
+	l, _ := s.headerOf().layout()
+	length := 50 * time.Millisecond
+	if testing.Short() {
+		length /= 5
+	}
+	for _, o := range []OpenOptions{{}, {Mapped: true}} {
+		for _, at := range []uint64{0, 1, 2, 5, 6, 7, 13, 14, 15, 21, 22, 30, 40, l.buckets - l.index + 7} { // heads and records, and the index before
+			path := tempFile(t, file)
+			got, err := Open(path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			disk, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			place := int64(l.buckets + at)
+			if at > 40 {
+				place = int64(l.index + 8)
+			}
+			var wg sync.WaitGroup
+			end := time.Now().Add(length)
+			wg.Go(func() {
+				for i := 0; time.Now().Before(end); i++ {
+					disk.WriteAt([]byte{[]byte{0xfc, 0x00, 0xff, 0x20, file[place]}[i%5]}, place)
+				}
+			})
+			for time.Now().Before(end) {
+				for _, item := range items {
+					if _, err := got.Lookup(item); err != nil && !isOnly(err, ErrCorrupt) {
+						t.Errorf("%v, byte %d: %v", o, place, err)
+					}
+				}
+				for what, err := range everyCall(t, got, items[0]) {
+					if err != nil && !isOnly(err, ErrCorrupt) {
+						t.Errorf("%v, byte %d: %s: %v", o, place, what, err)
+					}
+				}
+			}
+			wg.Wait()
+			disk.Close()
+		}
 	}
 }
 

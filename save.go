@@ -10,15 +10,17 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 )
 
 // Saving: a whole file in place of another, whatever happens meanwhile.
 
 // Save writes the snapshot to a file, atomically and durably: after a crash
 // at any instant path is the old file or the new one, whole. It writes a
-// temporary file beside path, syncs it, renames it and syncs the folder. A
-// file that is replaced hands on its permissions, and not its owner; a symbolic
-// link is followed; what is not a regular file is not replaced.
+// temporary file beside path, syncs it, renames it and syncs the folder; of
+// that last step an error comes when the new file is in place. A file that is
+// replaced hands on its permissions, and not its owner; a symbolic link is
+// followed; what is not a regular file is not replaced.
 func (s *Snapshot) Save(path string) error {
 	if err := s.open(); err != nil {
 		return err
@@ -43,16 +45,21 @@ func allOf(from io.WriterTo) func(f *os.File) error {
 
 // save puts what write writes in place of path.
 func save(path string, write func(f *os.File) error) (err error) {
-	defer func() {
-		if err != nil && !errors.Is(err, ErrCorrupt) {
-			err = fmt.Errorf("bloom: saving: %w", err)
-		}
-	}()
-	path, err = saveTarget(path)
+	defer func() { err = while("saving", err) }()
+	if path, err = saveTarget(path); err != nil {
+		return err
+	}
+	folder, err := openFolder(filepath.Dir(path)) // before there is anything to undo
 	if err != nil {
 		return err
 	}
-	t, err := createBeside(path)
+	defer folder.Close()
+	mode := os.FileMode(0o666) // less what the process takes off
+	old, errOld := os.Stat(path)
+	if errOld == nil {
+		mode = old.Mode().Perm()
+	}
+	t, err := createBeside(path, mode)
 	if err != nil {
 		return err
 	}
@@ -63,8 +70,8 @@ func save(path string, write func(f *os.File) error) (err error) {
 			os.Remove(t.Name())
 		}
 	}()
-	if old, err := os.Stat(path); err == nil {
-		if err := t.Chmod(old.Mode().Perm()); err != nil {
+	if errOld == nil {
+		if err := t.Chmod(mode); err != nil { // what was taken off
 			return err
 		}
 	}
@@ -81,7 +88,7 @@ func save(path string, write func(f *os.File) error) (err error) {
 		return err
 	}
 	done = true
-	return syncFolder(filepath.Dir(path))
+	return syncFolder(folder)
 }
 
 // saveTarget follows links, also one to what is not there yet, and refuses
@@ -119,14 +126,14 @@ func saveTarget(path string) (string, error) {
 	return path, nil
 }
 
-// createBeside creates a file beside path that no path of a user's names,
-// with the permissions that the process gives to new files.
-func createBeside(path string) (*os.File, error) {
+// createBeside creates a file beside path, under a name that no user's file
+// has, and never with more permissions than mode.
+func createBeside(path string, mode os.FileMode) (*os.File, error) {
 	dir, base := filepath.Split(path)
 	base = strings.ToValidUTF8(base[:min(len(base), 240)], "") // 255 bytes are the most
 	for range 100 {
 		name := fmt.Sprintf("%s%s.%08x.tmp", dir, base, rand.Uint32())
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, os.ErrExist) {
 			return f, err
 		}
@@ -134,15 +141,22 @@ func createBeside(path string) (*os.File, error) {
 	return nil, fmt.Errorf("no free name for a temporary file beside %s", path)
 }
 
-// syncFolder makes a rename last.
-func syncFolder(path string) error {
+// openFolder opens a folder for syncFolder, or nil where folders are not synced.
+func openFolder(path string) (*os.File, error) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "js" || runtime.GOOS == "wasip1" || runtime.GOOS == "plan9" {
-		return nil // folders cannot be synced there
+		return nil, nil
 	}
-	d, err := os.Open(path)
-	if err != nil {
-		return err
+	return os.Open(path)
+}
+
+// syncFolder makes a rename last.
+func syncFolder(folder *os.File) error {
+	if folder == nil {
+		return nil
 	}
-	err = d.Sync()
-	return errors.Join(err, d.Close())
+	err := folder.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil // this file system has no such thing
+	}
+	return err
 }

@@ -234,7 +234,7 @@ func TestFullDisk(t *testing.T) {
 // What Save does with what is there already, and what it refuses.
 func TestSavePlaces(t *testing.T) {
 	a, b := mustNew(t, Config{}, "a"), mustNew(t, Config{}, "b")
-	save := func(t *testing.T, s interface{ Save(string) error }, path string) {
+	saveTo := func(t *testing.T, s interface{ Save(string) error }, path string) {
 		t.Helper()
 		if err := s.Save(path); err != nil {
 			t.Fatal(err)
@@ -246,11 +246,11 @@ func TestSavePlaces(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "file")
 		for _, mode := range []os.FileMode{0o600, 0o640, 0o444, 0o755} {
-			save(t, a, path)
+			saveTo(t, a, path)
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			save(t, b, path)
+			saveTo(t, b, path)
 			info, err := os.Stat(path)
 			if err != nil || info.Mode().Perm() != mode {
 				t.Errorf("%v, %v, want %v", info.Mode(), err, mode)
@@ -258,15 +258,38 @@ func TestSavePlaces(t *testing.T) {
 			onlyFile(t, path, asFile(t, b))
 		}
 	})
+	t.Run("secret meanwhile", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := save(path, func(f *os.File) error {
+			info, err := f.Stat()
+			if runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != 0o600) {
+				t.Errorf("while it is written it has %v, %v", info.Mode(), err)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		f, err := createBeside(path, 0o600) // not only after a moment
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if info, err := f.Stat(); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm()&0o077 != 0) {
+			t.Errorf("at first it has %v, %v", info.Mode(), err)
+		}
+	})
 	t.Run("symbolic link", func(t *testing.T) {
 		path, dir := filepath.Join(t.TempDir(), "real"), t.TempDir()
 		link, chain := filepath.Join(dir, "link"), filepath.Join(t.TempDir(), "chain")
-		save(t, a, path)
+		saveTo(t, a, path)
 		if err := errors.Join(os.Symlink(path, link), os.Symlink(link, chain)); err != nil {
 			t.Skip(err)
 		}
 		for _, s := range []*Snapshot{b, a} {
-			save(t, s, map[*Snapshot]string{b: link, a: chain}[s])
+			saveTo(t, s, map[*Snapshot]string{b: link, a: chain}[s])
 			if target, err := os.Readlink(link); err != nil || target != path {
 				t.Errorf("the link is now %q, %v", target, err)
 			}
@@ -279,7 +302,7 @@ func TestSavePlaces(t *testing.T) {
 		if err := os.Symlink(path, link); err != nil {
 			t.Skip(err)
 		}
-		save(t, a, link)
+		saveTo(t, a, link)
 		if target, err := os.Readlink(link); err != nil || target != path {
 			t.Errorf("the link is now %q, %v", target, err)
 		}
@@ -294,7 +317,7 @@ func TestSavePlaces(t *testing.T) {
 			t.Skip(err)
 		}
 		for _, s := range []*Snapshot{a, b} { // to what is not there yet, and to what is
-			save(t, s, link)
+			saveTo(t, s, link)
 			if target, err := os.Readlink(link); err != nil || target != filepath.Join("..", "real") {
 				t.Errorf("the link is now %q, %v", target, err)
 			}
@@ -309,7 +332,7 @@ func TestSavePlaces(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Skip(err)
 		}
-		save(t, a, path)
+		saveTo(t, a, path)
 		onlyFile(t, path, asFile(t, a))
 	})
 	t.Run("beside temporaries of what was killed", func(t *testing.T) {
@@ -322,34 +345,34 @@ func TestSavePlaces(t *testing.T) {
 		if _, err := Open(path, OpenOptions{}); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
-		save(t, a, path)
+		saveTo(t, a, path)
 		if file, err := os.ReadFile(path); err != nil || !bytes.Equal(file, asFile(t, a)) {
 			t.Error(err)
 		}
 	})
 	t.Run("over what is open", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "file")
-		save(t, a, path)
+		saveTo(t, a, path)
 		for _, o := range []OpenOptions{{}, {Mapped: true}} {
 			got, err := Open(path, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			save(t, b, path)   // what is open stays as it was
-			save(t, got, path) // and can be saved in its own place
+			saveTo(t, b, path)   // what is open stays as it was
+			saveTo(t, got, path) // and can be saved in its own place
 			onlyFile(t, path, asFile(t, a))
 			sameSnapshot(t, got, a, [][]byte{[]byte("a"), []byte("b")}, true)
 		}
 	})
 	t.Run("relative", func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		save(t, a, "file")
+		saveTo(t, a, "file")
 		onlyFile(t, "./file", asFile(t, a))
 	})
 	t.Run("refused", func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "file")
-		save(t, a, file)
+		saveTo(t, a, file)
 		for _, path := range []string{filepath.Join(dir, "none", "file"), dir, filepath.Join(file, "below"), ""} {
 			for _, s := range []interface{ Save(string) error }{a, filterOf(t, a)} {
 				if err := s.Save(path); err == nil || !strings.HasPrefix(err.Error(), "bloom: ") {

@@ -17,6 +17,7 @@ import (
 // one temporary file, a run at a time; a k-way merge of the runs then is the
 // same sorted sequence as in memory, and is read three times: to count what
 // is left without duplicates, to make filter and index, to make the buckets.
+// Runs that are too many to be read side by side are merged into fewer first.
 
 // A spill is the temporary file.
 type spill struct {
@@ -26,7 +27,16 @@ type spill struct {
 	size int64
 }
 
-type run struct{ start, end int64 }
+type run struct {
+	start, end int64
+	longest    int // bytes of its longest record, encoded
+}
+
+// leastRead is how much of a run is read at a time, at least.
+const leastRead = 4 << 10
+
+// need is how much memory reading the run takes, at least.
+func (r run) need() uint64 { return max(leastRead, uint64(r.longest)) }
 
 func newSpill(folder string) (*spill, error) {
 	f, err := os.CreateTemp(folder, "bloom-*.spill")
@@ -55,18 +65,14 @@ func (s *spill) close() error {
 func (b *Builder) spillPiles() (err error) {
 	b.dispatch()
 	b.working.Wait()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("bloom: spilling: %w", err)
-		}
-	}()
+	defer func() { err = while("spilling", err) }()
 	if b.spill == nil {
 		if b.spill, err = newSpill(b.o.Folder); err != nil {
 			return err
 		}
 	}
 	s := b.spill
-	start := s.size
+	next := run{start: s.size}
 	sorted := make([]pile, len(b.sorters))
 	for first := 0; first < 1<<pileBits; first += len(sorted) {
 		n := min(len(sorted), 1<<pileBits-first)
@@ -75,16 +81,15 @@ func (b *Builder) spillPiles() (err error) {
 		})
 		for i, p := range sorted[:n] {
 			for _, chunk := range p.chunks {
-				if _, err := s.f.WriteAt(chunk, s.size); err != nil {
+				if err := s.write(chunk); err != nil {
 					return err
 				}
-				s.size += int64(len(chunk))
 			}
 			b.sorters[i].reuse(p.chunks)
 		}
 	}
-	s.runs = append(s.runs, run{start, s.size})
-	b.held = 0
+	s.endRun(next, b.longest)
+	b.held, b.longest = 0, 0
 	// Whoever sorted more piles has more chunks to spare now. Shared out, they
 	// do for the next run; else each would come to have enough for itself.
 	var spare [][]byte
@@ -96,6 +101,76 @@ func (b *Builder) spillPiles() (err error) {
 		sorter.spare = append(sorter.spare, chunk)
 	}
 	return nil
+}
+
+func (s *spill) write(b []byte) error {
+	_, err := s.f.WriteAt(b, s.size)
+	s.size += int64(len(b))
+	return err
+}
+
+// endRun ends the run that begins where r does.
+func (s *spill) endRun(r run, longest int) {
+	r.end, r.longest = s.size, longest
+	s.runs = append(s.runs, r)
+}
+
+// fold merges runs into fewer until all can be read side by side in an eighth
+// of the memory, or two can: long records take what they take.
+func (b *Builder) fold(ctx context.Context) (err error) {
+	count := uint64(0)
+	for {
+		groups := b.spill.group(b.o.Memory / 8)
+		if len(groups) <= 1 {
+			return nil
+		}
+		next, err := newSpill(b.o.Folder)
+		if err != nil {
+			return while("spilling", err)
+		}
+		for _, runs := range groups {
+			r, longest := run{start: next.size}, 0
+			var buf []byte
+			var failed error
+			err := b.merged(ctx, runs, func(e *entry) bool {
+				longest = max(longest, recordOverhead+len(e.record))
+				if buf = appendEntry(buf, e); len(buf) >= leastRead {
+					failed = next.write(buf)
+					buf = buf[:0]
+				}
+				if count++; count%(1<<16) == 0 {
+					b.o.Progress("sorting", count, 0)
+				}
+				return failed == nil
+			})
+			if err == nil && failed == nil {
+				failed = next.write(buf)
+			}
+			if err := errors.Join(err, failed); err != nil {
+				return errors.Join(while("spilling", err), next.close())
+			}
+			next.endRun(r, longest)
+		}
+		old := b.spill
+		b.spill = next
+		if err := old.close(); err != nil {
+			return err
+		}
+	}
+}
+
+// group divides the runs into groups that can each be read side by side in so
+// many bytes, of two at least.
+func (s *spill) group(memory uint64) (groups [][]run) {
+	first, need := 0, uint64(0)
+	for i, r := range s.runs {
+		if need+r.need() > memory && i-first >= 2 {
+			groups = append(groups, s.runs[first:i])
+			first, need = i, 0
+		}
+		need += r.need()
+	}
+	return append(groups, s.runs[first:])
 }
 
 // A runReader reads the records of a run in order.
@@ -150,13 +225,13 @@ func (r *readers) Pop() any {
 	return last
 }
 
-// merged calls yield for all records of the spill in canonical order, each
+// merged calls yield for all records of these runs in canonical order, each
 // once. A record's bytes are good until the next.
-func (b *Builder) merged(ctx context.Context, yield func(*entry) bool) error {
+func (b *Builder) merged(ctx context.Context, runs []run, yield func(*entry) bool) error {
 	var h readers
-	size := min(max(b.o.Memory/8/uint64(len(b.spill.runs)), 4<<10), 1<<20)
-	for _, run := range b.spill.runs {
-		r := &runReader{r: b.spill.f, next: run.start, end: run.end, space: make([]byte, size)}
+	size := min(max(b.o.Memory/8/uint64(len(runs)), leastRead), 1<<20)
+	for _, run := range runs {
+		r := &runReader{r: b.spill.f, next: run.start, end: run.end, space: make([]byte, min(max(size, run.need()), uint64(run.end-run.start)))}
 		ok, err := r.advance()
 		if err != nil {
 			return err
@@ -241,13 +316,16 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 		return err
 	}
 	b.sorters, b.batch.data, b.batch.ends = nil, nil, nil // make room
+	if err := b.fold(ctx); err != nil {
+		return err
+	}
 	n := uint64(0)
 	progress := func(stage string, done, total uint64) {
 		if done%(1<<16) == 0 || done == total {
 			b.o.Progress(stage, done, total)
 		}
 	}
-	if err := b.merged(ctx, func(*entry) bool {
+	if err := b.merged(ctx, b.spill.runs, func(*entry) bool {
 		n++
 		progress("counting", n, 0)
 		return true
@@ -276,7 +354,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	records := func(stage string, see func(*entry)) func(func(*entry) bool) {
 		done = 0
 		return func(yield func(*entry) bool) {
-			mergeErr = b.merged(ctx, func(e *entry) bool {
+			mergeErr = b.merged(ctx, b.spill.runs, func(e *entry) bool {
 				done++
 				progress(stage, done, n)
 				see(e)

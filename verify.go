@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"math/bits"
 	"runtime"
 	"sync/atomic"
 
@@ -33,9 +35,8 @@ func (s *Snapshot) VerifyContext(ctx context.Context) error {
 		return err
 	}
 	if s.file.source != nil {
-		// What is allocated below: fresh, spans, and digests of chunks.
 		l, _ := s.headerOf().layout()
-		if err := s.file.options.allow(l.filter + s.set.buckets/8 + l.total/sectionChunk*64); err != nil {
+		if err := s.file.options.allow(l.filter + s.set.buckets/8); err != nil { // for fresh and spans
 			return err
 		}
 	}
@@ -70,28 +71,40 @@ func (f *Filter) checkSpareMapped() (err error) {
 	return f.checkSpare()
 }
 
-// digestAt is sectionDigest, and appendChecks, for a section in a source.
+// digestAt is sectionDigest, and appendChecks, for a section in a source. What
+// it holds grows with what it has read, and not with what size says.
 func digestAt(ctx context.Context, r io.ReaderAt, at, size uint64) (sum [sha256.Size]byte, checks []byte, err error) {
-	n := int((size + sectionChunk - 1) / sectionChunk)
-	sums := make([][sha256.Size]byte, n)
-	checks = make([]byte, 4*n)
-	errs := make([]error, n)
-	parallel(cores(), n, func(_, i int) {
-		if errs[i] = ctx.Err(); errs[i] != nil {
-			return
-		}
-		b := make([]byte, min(sectionChunk, size-uint64(i)*sectionChunk))
-		if errs[i] = readFullAt(r, b, int64(at)+int64(i)*sectionChunk); errs[i] == nil {
-			sums[i] = sha256.Sum256(b)
-			appendChecks(checks[4*i:4*i], b)
-		}
-	})
-	for _, err := range errs {
-		if err != nil {
-			return sum, nil, reading(err)
+	const window = 256 // chunks
+	h := sha256.New()
+	var sums [window][sha256.Size]byte
+	var checksOf [window]uint32
+	var errs [window]error
+	buffers := make([][]byte, cores())
+	for done := uint64(0); done < size; done += window * sectionChunk {
+		rest := size - done
+		n := int(min(window, (rest+sectionChunk-1)/sectionChunk))
+		parallel(len(buffers), n, func(worker, i int) {
+			if errs[i] = ctx.Err(); errs[i] != nil {
+				return
+			}
+			if buffers[worker] == nil {
+				buffers[worker] = make([]byte, min(size, sectionChunk))
+			}
+			offset := uint64(i) * sectionChunk
+			b := buffers[worker][:min(sectionChunk, rest-offset)]
+			if errs[i] = readFullAt(r, b, int64(at+done+offset)); errs[i] == nil {
+				sums[i], checksOf[i] = sha256.Sum256(b), crc32.Checksum(b, castagnoli)
+			}
+		})
+		for i := range n {
+			if errs[i] != nil {
+				return sum, nil, reading(errs[i])
+			}
+			h.Write(sums[i][:])
+			checks = binary.LittleEndian.AppendUint32(checks, checksOf[i])
 		}
 	}
-	return joinDigests(sums), checks, nil
+	return [sha256.Size]byte(h.Sum(nil)), checks, nil
 }
 
 // A road computes the positions of a record: production's or the reference's.
@@ -261,17 +274,13 @@ func (s *Snapshot) verifyRun(ctx context.Context, from, to uint64, fresh []uint3
 func (s *Snapshot) verifyFilter(fresh []uint32) (err error) {
 	defer runtime.KeepAlive(s.file)
 	defer recoverFault(mapping.Guard(), &err)
-	var word [4]byte
 	for i, want := range fresh {
-		binary.LittleEndian.PutUint32(word[:], want)
-		got := s.filter.bits[4*i : min(4*i+4, len(s.filter.bits))]
-		if bytes.Equal(got, word[:len(got)]) {
-			continue
-		}
-		for p := uint64(32 * i); ; p++ {
-			if has, want := hasBit(s.filter.bits, p), want>>(p%32)&1 == 1; has != want {
-				return fmt.Errorf("%w: filter: bit %d is %t, and by the records it is %t", ErrCorrupt, p, has, want)
-			}
+		var word [4]byte
+		copy(word[:], s.filter.bits[4*i:])
+		if differ := binary.LittleEndian.Uint32(word[:]) ^ want; differ != 0 {
+			bit := bits.TrailingZeros32(differ)
+			return fmt.Errorf("%w: filter: bit %d is %t, and by the records it is %t",
+				ErrCorrupt, 32*uint64(i)+uint64(bit), want>>bit&1 == 0, want>>bit&1 == 1)
 		}
 	}
 	return nil
