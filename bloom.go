@@ -76,8 +76,7 @@ type Snapshot struct {
 // admit, with its place in the sequence from 0; ErrTooLarge for more records
 // than the protocol admits, repeats included, or for more than 8 GiB (256 MiB
 // on 32-bit machines) of records, repeats and 36 bytes for each included, or of
-// filter; the memory in use may come to three times that, and to four if one
-// record is most of it. A [Builder] takes more.
+// filter; the memory in use may come to four times that. A [Builder] takes more.
 func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error) {
 	b, err := NewBuilder(cfg, BuildOptions{})
 	if err != nil {
@@ -98,7 +97,7 @@ func New[T ~[]byte | ~string](cfg Config, records iter.Seq[T]) (*Snapshot, error
 // A Result says how far a lookup came and what it found.
 type Result struct {
 	MaybePresent bool // the filter's answer: false is final
-	ExactChecked bool // all bytes were compared, which is done just after a "maybe"
+	ExactChecked bool // all bytes were compared: so it is after every "maybe", but for errors
 	Duplicate    bool // exactly these bytes are a record
 }
 
@@ -210,7 +209,7 @@ func (s *Snapshot) Digest(item []byte) (Digest, error) {
 // LookupDigest is [Snapshot.Lookup] for an item whose digest d is known
 // already. The bytes of item still decide; but a digest of other bytes than
 // item's can make a member be missed. A digest of another protocol, seed or
-// key is ErrItem.
+// key is ErrItem; otherwise errors are as for Lookup.
 func (s *Snapshot) LookupDigest(d Digest, item []byte) (r Result, err error) {
 	if err := s.open(); err != nil {
 		return r, err
@@ -236,7 +235,7 @@ func (s *Snapshot) LookupDigest(d Digest, item []byte) (r Result, err error) {
 // other: a duplicate's ordinal is its place, from 0, in the canonical order
 // of [Snapshot.Records], so that names or values can be kept in a slice of
 // [Snapshot.Len] elements beside the snapshot. It costs what a lookup costs;
-// the snapshot pays one to five bytes a bucket of eight records for it. For
+// the snapshot pays a few bytes a bucket of eight records for it. For
 // what is no record the ordinal is 0.
 //
 // Errors: as for Lookup.
@@ -294,8 +293,8 @@ func (s *Snapshot) bucketRecords(b uint64) (records [][]byte, err error) {
 	return records, err
 }
 
-// Filter returns the snapshot's filter as a value of its own, which does not
-// hold on to the records. It shares the filter's bits and costs nothing.
+// Filter returns the snapshot's filter as a value of its own: the snapshot may
+// be dropped, and its records with it. It shares the bits and costs nothing.
 func (s *Snapshot) Filter() (*Filter, error) {
 	if err := s.open(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -242,9 +243,10 @@ func (b *Builder) dispatch() {
 	})
 }
 
-// end makes every later call answer with ErrClosed. Who gets no ErrClosed
-// from it owns what the Builder holds, and must discard it.
-func (b *Builder) end() error {
+// end makes every later call answer with ErrClosed. The caller that gets nil
+// owns what the Builder holds, and must discard it. Where all is wanted in
+// memory and records were spilled the Builder goes on, so that it can be saved.
+func (b *Builder) end(inMemory bool) error {
 	if b == nil || b.set == nil {
 		return fmt.Errorf("%w: nil or zero Builder", ErrClosed)
 	}
@@ -252,6 +254,9 @@ func (b *Builder) end() error {
 	defer b.mu.Unlock()
 	if b.ended {
 		return fmt.Errorf("%w: the Builder has ended", ErrClosed)
+	}
+	if inMemory && b.spill != nil {
+		return fmt.Errorf("%w: records were spilled at %d bytes of Memory; save them to a file", ErrTooLarge, b.o.Memory)
 	}
 	b.ended = true
 	b.working.Wait()
@@ -269,61 +274,64 @@ func (b *Builder) discard() error {
 // Close ends the Builder and removes its temporary file. After Snapshot or
 // Save, and again, it does nothing.
 func (b *Builder) Close() error {
-	if b.end() != nil {
+	if b.end(false) != nil {
 		return nil
 	}
 	return b.discard()
 }
 
 // Snapshot ends the Builder and returns the snapshot of all records added, in
-// memory. ErrTooLarge if records were spilled: [Builder.Save] it, and [Open]
-// the file. Other errors: those of [New] that do not concern a single record,
-// ErrClosed, and ctx's.
+// memory. If records were spilled it does not end it and returns ErrTooLarge:
+// [Builder.Save] it, and [Open] the file. Other errors: those of [New] that do
+// not concern a single record, ErrClosed, and ctx's.
 func (b *Builder) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.end(); err != nil {
+	if err := b.end(true); err != nil {
 		return nil, err
 	}
 	defer b.discard()
 	if b.failed != nil {
 		return nil, b.failed
 	}
-	if b.spill != nil {
-		return nil, fmt.Errorf("%w: records were spilled at %d bytes of Memory; save them to a file", ErrTooLarge, b.o.Memory)
-	}
 	return b.build(ctx)
 }
 
 // Save ends the Builder and writes the snapshot of all records added to a
 // file, as [Snapshot.Save] does: path is the old file or the new one, whole. A
-// path that cannot be saved to is refused before the Builder ends.
+// path beside which no file can be made is refused before the Builder ends.
 // Errors: those of Snapshot, of the file system, and ctx's.
 func (b *Builder) Save(ctx context.Context, path string) (err error) {
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	if b != nil && b.set != nil {
-		if _, err := saveTarget(path); err != nil {
-			return while("saving", err)
-		}
+	if b == nil || b.set == nil {
+		return b.end(false)
 	}
-	if err := b.end(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.discard()) }()
-	if b.failed != nil {
-		return b.failed
-	}
-	if b.o.Memory != 0 {
-		return save(path, func(f *os.File) error { return b.merge(ctx, f) })
-	}
-	s, err := b.build(ctx)
+	place, err := startSaving(path)
 	if err != nil {
 		return err
 	}
-	return s.Save(path)
+	if err := b.end(false); err != nil {
+		place.abandon()
+		return err
+	}
+	defer func() { err = errors.Join(err, b.discard()) }()
+	return place.finish(func(f *os.File) error {
+		if b.failed != nil {
+			return b.failed
+		}
+		if b.o.Memory != 0 {
+			return b.merge(ctx, f)
+		}
+		s, err := b.build(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.WriteTo(f)
+		return err
+	})
 }
 
 // build makes the sections of what is on the piles.
@@ -355,10 +363,10 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Bits/8 > b.limit {
-		return nil, fmt.Errorf("%w: a filter of %d bytes passes %d", ErrTooLarge, cfg.Bits/8, b.limit)
+	if size := filterBytes(cfg.Bits); size > b.limit {
+		return nil, fmt.Errorf("%w: a filter of %d bytes passes %d", ErrTooLarge, size, b.limit)
 	}
-	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: makeSection((cfg.Bits + 7) / 8)}
+	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: makeSection(filterBytes(cfg.Bits))}
 	f.fill(piles)
 	b.o.Progress("filter", n, n)
 	f.digest = sectionDigest(f.bits)
@@ -426,7 +434,7 @@ func makeSection(size uint64) []byte {
 
 // fill sets the bits of all records.
 func (f *Filter) fill(piles []pile) {
-	if f.scheme.derive != deriveBlock {
+	if !f.scheme.block {
 		each(piles, 0, func(e *entry) bool {
 			f.insert(e.record, e.words)
 			return true
@@ -450,7 +458,7 @@ func (f *Filter) fill(piles []pile) {
 // eachBucket calls do for the buckets from b to end, with their records,
 // which are do's only until it returns. The sequence is in order and begins
 // in or before bucket b. If its records do not outlast its next step they are
-// copied to arena, else that is nil.
+// copied to arena, where that is not nil; else their bytes are not there any more.
 func (s *frozenSet) eachBucket(records func(func(*entry) bool), b, end uint64, arena *[]byte, do func(b uint64, entries []entry)) {
 	var entries []entry
 	flush := func() {
@@ -469,10 +477,12 @@ func (s *frozenSet) eachBucket(records func(func(*entry) bool), b, end uint64, a
 			flush()
 		}
 		entries = append(entries, *e)
-		if arena != nil {
+		if last := &entries[len(entries)-1]; arena != nil && len(e.record) > chunkBytes {
+			last.record = bytes.Clone(e.record) // an arena that grows would hold it more than once
+		} else if arena != nil {
 			start := len(*arena)
 			*arena = append(*arena, e.record...)
-			entries[len(entries)-1].record = (*arena)[start:]
+			last.record = (*arena)[start:]
 		}
 		return at < end
 	})

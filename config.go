@@ -28,10 +28,12 @@ const (
 // section 2) is an error, never rounded or ignored.
 //
 // Printing a Config with fmt, encoding/json or log/slog shows whether there
-// is a Key but never the key. (Package fmt asks no type how it is printed in
-// an unexported field of another: a struct of yours that holds a Config there
-// wants a Format method of its own.) A Config that went through JSON comes back
-// with an empty key in its place, which every function refuses.
+// is a Key but never the key. Two things package fmt prints without asking the
+// type: unexported fields, so that a struct that keeps a Config in one needs a
+// Format method of its own; and operands of verbs that it rejects, %w and %p,
+// which go vet reports. Other encoders, such as gob and xml, write the key. A
+// Config that went through JSON comes back with an empty key in its place,
+// which every function refuses.
 type Config struct {
 	Protocol Protocol
 	Bits     uint64  // m; 0: sized from FPRate and the number of distinct records
@@ -42,7 +44,8 @@ type Config struct {
 }
 
 // Errors that a caller can test for with [errors.Is]. What is returned wraps
-// one of them and says which value met which limit.
+// one of them and says which value met which limit; or it wraps the error of a
+// reader, a writer, a context or the file system.
 var (
 	ErrConfig   = errors.New("bloom: invalid configuration") // a value in a Config, or an argument of a formula, is outside its limits
 	ErrItem     = errors.New("bloom: invalid item")          // the protocol does not admit this item, record or digest
@@ -50,7 +53,7 @@ var (
 	ErrVersion  = errors.New("bloom: unknown format")        // not a snapshot, or of a later format or protocol
 	ErrKey      = errors.New("bloom: key refused")           // a key is wrong, missing or superfluous
 	ErrTooLarge = errors.New("bloom: too large")             // a documented or asked limit on size would be passed
-	ErrClosed   = errors.New("bloom: not open")              // a snapshot or filter that is closed, nil or was never built
+	ErrClosed   = errors.New("bloom: not open")              // closed, nil or never built; a Builder that has ended
 )
 
 // A keyError is a Config.Key outside the protocol's limits: to a caller both
@@ -80,7 +83,7 @@ func (c Config) String() string {
 		c.Protocol, c.Bits, c.Hashes, c.FPRate, c.Seed, c.secret())
 }
 
-// Format prints String's text under every verb, so that no verb shows the key.
+// Format prints String's text under every verb that fmt asks it for.
 func (c Config) Format(f fmt.State, verb rune) { fmt.Fprint(f, c.String()) }
 
 // LogValue implements [slog.LogValuer] without the key.

@@ -747,6 +747,11 @@ func TestUnrulyReaders(t *testing.T) {
 	if n, err := s.WriteTo(writerFunc(func(p []byte) (int, error) { return len(p) + 1, nil })); err == nil || n > int64(len(file)) {
 		t.Errorf("%d written, %v", n, err)
 	}
+	for _, from := range []io.WriterTo{s, filterOf(t, s)} {
+		if n, err := from.WriteTo(nil); n != 0 || !isOnly(err, ErrConfig) {
+			t.Errorf("%T: to nobody: %d, %v", from, n, err)
+		}
+	}
 	at := &readerAt{file, -1, func(int) (int, error) { panic("unruly") }}
 	opened, err := OpenReaderAt(at, int64(len(file)), OpenOptions{})
 	if err != nil {

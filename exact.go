@@ -136,6 +136,15 @@ func (s *frozenSet) headCheck(b uint64, head []byte) uint32 {
 
 // appendBucket appends bucket b, whose first record has the ordinal first.
 func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) []byte {
+	dst = s.appendHead(dst, b, first, entries)
+	for i := range entries {
+		dst = append(dst, entries[i].record...)
+	}
+	return dst
+}
+
+// appendHead appends the head of such a bucket.
+func (s *frozenSet) appendHead(dst []byte, b, first uint64, entries []entry) []byte {
 	start := len(dst)
 	code, _ := measure(entries)
 	if len(entries) < escaped {
@@ -146,8 +155,11 @@ func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) [
 	for i := range s.width {
 		dst = append(dst, byte(first>>(8*i)))
 	}
-	check := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
+	check := uint32(0)
+	for i := range entries {
+		check = crc32.Update(check, castagnoli, entries[i].record)
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, check)
 	for i := range entries {
 		dst = append(dst, tag(entries[i].words))
 	}
@@ -156,14 +168,7 @@ func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) [
 			dst = append(dst, byte(len(entries[i].record)>>(8*j)))
 		}
 	}
-	own := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
-	for i := range entries {
-		dst = append(dst, entries[i].record...)
-	}
-	binary.LittleEndian.PutUint32(dst[check:], crc32.Checksum(dst[own+4:], castagnoli))
-	binary.LittleEndian.PutUint32(dst[own:], s.headCheck(b, dst[start:own]))
-	return dst
+	return binary.LittleEndian.AppendUint32(dst, s.headCheck(b, dst[start:]))
 }
 
 // A head is a bucket's head, taken apart. Its slices point into the bucket.
@@ -461,7 +466,7 @@ func (s *frozenSet) findVerified(w *[4]uint64, item []byte) (ordinal uint64, ok 
 	if err != nil {
 		return 0, false, err
 	}
-	var before []byte
+	var before, after []byte
 	for i, rest := 0, records; i < k.count; i++ {
 		n := k.length(i)
 		if uint(n) > uint(len(rest)) {
@@ -473,16 +478,20 @@ func (s *frozenSet) findVerified(w *[4]uint64, item []byte) (ordinal uint64, ok 
 			before = record
 			continue
 		}
-		if i > 0 && compareEntries(&entry{s.scheme.digest(before), before}, &entry{*w, item}) >= 0 {
-			return 0, false, corruptBucket(k.number, fmt.Errorf("record %d is not in canonical order", i))
-		}
 		if i+1 < k.count {
 			n := k.length(i + 1)
 			if uint(n) > uint(len(rest)) {
 				return 0, false, corruptBucket(k.number, errChanged)
 			}
-			if after := rest[:n]; compareEntries(&entry{*w, item}, &entry{s.scheme.digest(after), after}) >= 0 {
-				return 0, false, corruptBucket(k.number, fmt.Errorf("record %d is not in canonical order", i+1))
+			after = rest[:n]
+		}
+		between := func(w *[4]uint64) bool {
+			return (i == 0 || compareEntries(&entry{s.scheme.digest(before), before}, &entry{*w, item}) < 0) &&
+				(i+1 == k.count || compareEntries(&entry{*w, item}, &entry{s.scheme.digest(after), after}) < 0)
+		}
+		if own := *w; !between(&own) { // w may be another item's, see LookupDigest
+			if own = s.scheme.digest(item); own == *w || !between(&own) {
+				return 0, false, corruptBucket(k.number, fmt.Errorf("record %d is not in canonical order", i))
 			}
 		}
 		return k.first + uint64(i), true, nil

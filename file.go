@@ -106,19 +106,21 @@ type OpenOptions struct {
 	Key []byte // the secret of a file that was made with one; nil: none
 
 	// Mapped leaves filter and index in the mapping, too, where they are
-	// shared between processes and opened in no time whatever their size.
-	// The price: they are not verified when opened, so that later or earlier
-	// damage to the filter can make a member be missed until [Snapshot.Verify]
-	// is called. Where files cannot be mapped they are read as without it.
+	// shared between processes and opened at once, whatever their size. The
+	// price: they are not verified when opened, so that damage to the filter,
+	// before or after, can make a lookup miss a member until [Snapshot.Verify]
+	// finds it. So it is if the file is cut short: what is cut off of its last
+	// page reads as zeros. Where files cannot be mapped they are read as without
+	// it.
 	Mapped bool
 
 	// MaxMemory is how many bytes opening may allocate for what the file
-	// holds: filter and index, for [Read] all of it; and so for a bucket that is
-	// read, and for the filter that [Snapshot.Verify] makes again. [Read] does
-	// that, too, and while sections grow they are in memory up to one and a half
-	// times. What would take more is ErrTooLarge. A
-	// file costs who sends it little more than its name, if it has holes; so
-	// 0 is not without limit: 8 GiB, or 256 MiB where an address has 32 bits.
+	// holds: filter and index, for [Read] all of it, which takes up to three
+	// times that while it is at work. It also holds for a bucket that is read
+	// later, and for what [Snapshot.Verify] makes again of the filter. What
+	// takes more is ErrTooLarge. A sparse file costs its sender almost nothing
+	// whatever its size, so 0 does not mean unlimited: it means 8 GiB, or 256
+	// MiB where an address has 32 bits.
 	MaxMemory uint64
 }
 
@@ -127,7 +129,8 @@ func (o OpenOptions) String() string {
 	return fmt.Sprintf("{Key:%s Mapped:%t MaxMemory:%d}", Config{Key: o.Key}.secret(), o.Mapped, o.MaxMemory)
 }
 
-// Format prints String's text under every verb.
+// Format prints String's text under every verb that fmt asks it for: see
+// [Config] for the rest.
 func (o OpenOptions) Format(f fmt.State, verb rune) { fmt.Fprint(f, o.String()) }
 
 // LogValue implements [slog.LogValuer] without the key.
@@ -227,10 +230,14 @@ func (w *sectionWriter) section(s section, checks *[]byte) {
 // depend on nothing but the records and the resolved configuration. It returns
 // how many bytes were written, and the writer's error, wrapped. Bytes that are not held
 // in memory are verified on the way; if they have changed the error is
-// ErrCorrupt, and what was written is of no use.
+// ErrCorrupt, and what was written is of no use. The writer sees the snapshot's
+// own bytes and, as io.Writer says, must not change them.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	if err := s.open(); err != nil {
 		return 0, err
+	}
+	if w == nil {
+		return 0, fmt.Errorf("%w: nil writer", ErrConfig)
 	}
 	h := s.headerOf()
 	l, _ := h.layout()
@@ -252,6 +259,9 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	if err := f.open(); err != nil {
 		return 0, err
+	}
+	if w == nil {
+		return 0, fmt.Errorf("%w: nil writer", ErrConfig)
 	}
 	h := f.sealedHeader()
 	out := sectionWriter{w: w}
@@ -380,7 +390,7 @@ func openFilter(r io.ReaderAt, m *mapping.Mapping, h *header, o OpenOptions) (f 
 	l, _ := h.layout()
 	f = h.newFilter(o.Key)
 	if m != nil && o.Mapped {
-		f.mapping, f.bits = m, m.Bytes()[headerSize:headerSize+l.filter]
+		f.mapping, f.bits, f.most = m, m.Bytes()[headerSize:headerSize+l.filter], o.most()
 		return f, nil, nil
 	}
 	if err := o.allow(l.filter + l.indexLen + l.checksLen); err != nil {
@@ -395,6 +405,9 @@ func openFilter(r io.ReaderAt, m *mapping.Mapping, h *header, o OpenOptions) (f 
 	}
 	if f.bits, err = loadSection(r, headerSize, l.filter, checks[:4*l.filterChunks]); err != nil {
 		return nil, nil, err
+	}
+	if h.keyed && sectionDigest(f.bits) != h.filter { // which is sealed: checksums anyone can make
+		return nil, nil, fmt.Errorf("%w: digest of the filter", ErrCorrupt)
 	}
 	return f, checks[4*l.filterChunks:], f.checkSpare()
 }
@@ -431,6 +444,9 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 	} else {
 		if set.index, err = loadSection(r, l.index, l.indexLen, checks); err != nil {
 			return nil, err
+		}
+		if h.keyed && sectionDigest(set.index) != h.index {
+			return nil, fmt.Errorf("%w: digest of the index", ErrCorrupt)
 		}
 		if err := set.checkIndex(); err != nil {
 			return nil, err
@@ -476,12 +492,16 @@ func release(f *os.File, m *mapping.Mapping, err error) {
 // Open opens a saved snapshot. It verifies header, filter and index and holds
 // them on the heap; the records stay in the file, mapped where the system can
 // do that, and are verified when they decide: a bucket's head before every
-// answer that follows a "maybe", the records' bytes before "duplicate".
+// answer that follows a "maybe", the records' bytes before "duplicate". All
+// that is against damage. Against who could tamper with the file, call
+// [Snapshot.Verify] first, or [Read] it: with a key they notice, without one
+// [Snapshot.Identity] has to come another way.
 //
 // A file that is cut short while it is open makes lookups return errors (with
 // Mapped, those that meet what is cut off; see there). Replacing it, as
 // [Snapshot.Save] does, leaves what is open as it was; whoever writes into it
-// changes what lookups find, or makes them fail.
+// changes what lookups find, or makes them fail. Where files are not mapped, as
+// on Windows, the file stays open, and may not be replaceable meanwhile.
 //
 // Errors: ErrVersion for what is not a snapshot of a known format and
 // protocol; ErrCorrupt; ErrKey for a missing, superfluous or wrong key;

@@ -25,7 +25,11 @@ type Filter struct {
 
 	digest  [sha256.Size]byte // of the bits, see sectionDigest
 	mapping *mapping.Mapping  // that the bits are in; nil: on the heap
+	most    uint64            // bytes that may be allocated for them, if they are mapped
 }
+
+// filterBytes is the size of a packed filter of m bits.
+func filterBytes(m uint64) uint64 { return m/8 + (m%8+7)/8 }
 
 // setBit sets bit p of a packed filter.
 func setBit(packed []byte, p uint64) { packed[p/8] |= 1 << (p % 8) }
@@ -163,9 +167,9 @@ func (f *Filter) MaybePresentDigest(d Digest) (maybe bool, err error) {
 // "maybe", and only then, it calls holds, which says whether the authority,
 // a database say, holds exactly these bytes; its "no" is a false positive.
 //
-// Of holds, not to find the item is (false, nil), also where a database has an
-// error of its own for it. ExactChecked means that it was asked and answered,
-// Duplicate that it said yes.
+// If holds does not find the item it returns (false, nil), also where its
+// database reports that as an error. ExactChecked means that it was asked and
+// answered, Duplicate that it said yes.
 //
 // Nil for ctx or holds is ErrConfig. Beside the errors of [Filter.MaybePresent]
 // there are those of ctx, if it is done before holds is called, and those of
@@ -194,11 +198,11 @@ func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx contex
 }
 
 // PackedBits returns a copy of the filter's bits: bit 0 is the least
-// significant of byte 0, the unused high bits of the last byte are zero. For
-// a nil or zero Filter it is nil, and so it is if a mapped file has become
-// shorter.
+// significant of byte 0, the unused high bits of the last byte are zero. It is
+// nil for a nil or zero Filter, for a mapped one above OpenOptions.MaxMemory,
+// and where a mapped file has become shorter by a page.
 func (f *Filter) PackedBits() []byte {
-	if f.open() != nil {
+	if f.open() != nil || f.mapping != nil && uint64(len(f.bits)) > f.most {
 		return nil
 	}
 	packed := make([]byte, len(f.bits))

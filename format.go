@@ -152,7 +152,7 @@ type layout struct {
 func (h *header) layout() (l layout, ok bool) {
 	align := func(x uint64) uint64 { return (x + sectionAlign - 1) &^ (sectionAlign - 1) }
 	chunks := func(x uint64) uint64 { return (x + sectionChunk - 1) / sectionChunk }
-	l.filter = h.m/8 + (h.m%8+7)/8
+	l.filter = filterBytes(h.m)
 	l.index = align(headerSize + l.filter)
 	if h.kind == kindSnapshot {
 		set := newFrozenSet(h.n)

@@ -198,3 +198,41 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// Whoever has no key can make checksums fit, and not the seal: a filter or an
+// index that was tampered with is refused when it is opened with the key.
+func TestTamperedKeyedFile(t *testing.T) {
+	key := repeat(32)
+	s := mustNew(t, Config{Protocol: BLAKE2b, Key: key}, eightBytes(100)...)
+	h := s.headerOf()
+	l, _ := h.layout()
+	for _, at := range []uint64{headerSize, headerSize + l.filter - 1, l.index + 8} {
+		file := asFile(t, s)
+		file[at] ^= 1
+		checks := appendChecks(appendChecks(nil, file[headerSize:headerSize+l.filter]), file[l.index:l.index+l.indexLen])
+		copy(file[l.checks:], checks)
+		path := tempFile(t, file)
+		for way, open := range snapshotWays {
+			got, err := open(path, file, OpenOptions{Key: key})
+			if err == nil && way == "Open mapped" { // which verifies nothing but the header
+				err = got.Verify()
+			}
+			if !isOnly(err, ErrCorrupt) {
+				t.Errorf("byte %d, %s: %v", at, way, err)
+			}
+		}
+	}
+	file := asFile(t, filterOf(t, s))
+	clear(file[headerSize : headerSize+l.filter])
+	copy(file[len(file)-4:], appendChecks(nil, file[headerSize:headerSize+l.filter]))
+	path := tempFile(t, file)
+	for way, open := range filterWays {
+		got, err := open(path, file, OpenOptions{Key: key})
+		if err == nil && way == "OpenFilter mapped" {
+			err = got.Verify()
+		}
+		if !isOnly(err, ErrCorrupt) {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
+}

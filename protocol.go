@@ -212,7 +212,7 @@ func (p *protocol) checkItem(item []byte) error {
 	return nil
 }
 
-// admits is checkItem where it can be said at once; false says nothing.
+// admits is the fast part of checkItem: true is final, false says to ask it.
 func (s *scheme) admits(item []byte) bool { return s.block && uint64(len(item)) <= math.MaxUint32 }
 
 func (p *protocol) lengthError(n uint64) error {
@@ -476,7 +476,8 @@ type Digest struct {
 	scheme uint64
 }
 
-// DigestOf hashes item. Of cfg it uses Protocol, Seed and Key.
+// DigestOf hashes item. Of cfg it uses Protocol, Seed and Key; the rest may be
+// zero, and must otherwise be within the limits.
 //
 // Errors: ErrConfig (and ErrKey with it, if it is the key), also for a
 // protocol that has a digest for each position; ErrItem.

@@ -239,6 +239,37 @@ func TestDigestOnceAskMany(t *testing.T) {
 			}
 		}
 	}
+	// The digest of another item, with the tag of a record of its bucket by
+	// chance: the bytes decide, in memory as behind a file, and nothing is
+	// called corrupt that is not.
+	s := mustNew(t, Config{Bits: 512, Hashes: 1}, eightBytes(8)...)
+	path := saved(t, s)
+	for way, open := range snapshotWays {
+		got, err := open(path, asFile(t, s), OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for i := range 5000 {
+			d, err := s.Digest(fmt.Appendf(nil, "x%d", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range eightBytes(8) {
+				want, err1 := s.LookupDigest(d, item)
+				r, err2 := got.LookupDigest(d, item)
+				if r != want || err1 != nil || err2 != nil {
+					t.Fatalf("%s: %q by another digest: %+v, %v; in memory %+v, %v", way, item, r, err2, want, err1)
+				}
+				if r.Duplicate {
+					found++
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s: no other digest has a record's tag", way)
+		}
+	}
 	if _, err := families[0][0].LookupDigest(Digest{}, nil); !errors.Is(err, ErrItem) {
 		t.Errorf("zero digest: %v", err)
 	}

@@ -18,14 +18,16 @@ import (
 // Save writes the snapshot to a file, atomically and durably: after a crash
 // at any instant path is the old file or the new one, whole. It writes a
 // temporary file beside path, syncs it, renames it and syncs the folder; of
-// that last step an error comes when the new file is in place. A file that is
-// replaced hands on its permissions, and not its owner; a symbolic link is
-// followed; what is not a regular file is not replaced.
+// that last step an error comes when the new file is in place. A process that
+// is killed leaves the temporary file, path with eight hexadecimal digits and
+// ".tmp" behind. A file that is replaced hands on its permissions, and not its
+// owner; a symbolic link is followed; what is not a regular file is not
+// replaced.
 func (s *Snapshot) Save(path string) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	return save(path, allOf(s))
+	return save(path, s)
 }
 
 // Save writes the filter alone to a file, as [Snapshot.Save] does.
@@ -33,62 +35,86 @@ func (f *Filter) Save(path string) error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	return save(path, allOf(f))
+	return save(path, f)
 }
 
-func allOf(from io.WriterTo) func(f *os.File) error {
-	return func(f *os.File) error {
-		_, err := from.WriteTo(f)
-		return err
-	}
-}
-
-// save puts what write writes in place of path.
-func save(path string, write func(f *os.File) error) (err error) {
-	defer func() { err = while("saving", err) }()
-	if path, err = saveTarget(path); err != nil {
-		return err
-	}
-	folder, err := openFolder(filepath.Dir(path)) // before there is anything to undo
+func save(path string, from io.WriterTo) error {
+	place, err := startSaving(path)
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
+	return place.finish(func(f *os.File) error {
+		_, err := from.WriteTo(f)
+		return err
+	})
+}
+
+// A place is where a file is saved: the temporary file until it is renamed.
+type place struct {
+	path   string
+	folder *os.File // to be synced; nil: cannot be
+	file   *os.File
+}
+
+// startSaving makes the temporary file, with what it needs, or nothing.
+func startSaving(path string) (p *place, err error) {
+	defer func() { err = while("saving", err) }()
+	p = new(place)
+	if p.path, err = saveTarget(path); err != nil {
+		return nil, err
+	}
+	if p.folder, err = openFolder(filepath.Dir(p.path)); err != nil {
+		return nil, err
+	}
 	mode := os.FileMode(0o666) // less what the process takes off
-	old, errOld := os.Stat(path)
+	old, errOld := os.Stat(p.path)
 	if errOld == nil {
 		mode = old.Mode().Perm()
 	}
-	t, err := createBeside(path, mode)
-	if err != nil {
-		return err
+	if p.file, err = createBeside(p.path, mode); err != nil {
+		p.folder.Close()
+		return nil, err
 	}
-	done := false
+	if errOld == nil {
+		if err := p.file.Chmod(mode); err != nil { // what was taken off
+			p.abandon()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// abandon leaves all as it was.
+func (p *place) abandon() {
+	p.file.Close()
+	os.Remove(p.file.Name())
+	p.folder.Close()
+}
+
+// finish puts what write writes in its place.
+func (p *place) finish(write func(f *os.File) error) (err error) {
+	defer func() { err = while("saving", err) }()
+	renamed := false
 	defer func() {
-		if !done { // also where write panics
-			t.Close()
-			os.Remove(t.Name())
+		if !renamed { // also where write panics
+			p.abandon()
 		}
 	}()
-	if errOld == nil {
-		if err := t.Chmod(mode); err != nil { // what was taken off
-			return err
-		}
-	}
-	if err := write(t); err != nil {
+	if err := write(p.file); err != nil {
 		return err
 	}
-	if err := t.Sync(); err != nil {
+	if err := p.file.Sync(); err != nil {
 		return err
 	}
-	if err := t.Close(); err != nil {
+	if err := p.file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(t.Name(), path); err != nil {
+	if err := os.Rename(p.file.Name(), p.path); err != nil {
 		return err
 	}
-	done = true
-	return syncFolder(folder)
+	renamed = true
+	defer p.folder.Close()
+	return syncFolder(p.folder)
 }
 
 // saveTarget follows links, also one to what is not there yet, and refuses
@@ -111,7 +137,9 @@ func saveTarget(path string) (string, error) {
 		}
 		path = link
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	} else if err == nil && !info.Mode().IsRegular() {
 		return "", &fs.PathError{Op: "save", Path: path, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
 	}
 	if _, base := filepath.Split(path); base == "" {

@@ -263,14 +263,13 @@ func TestSavePlaces(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := save(path, func(f *os.File) error {
-			info, err := f.Stat()
-			if runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != 0o600) {
-				t.Errorf("while it is written it has %v, %v", info.Mode(), err)
-			}
-			return err
-		}); err != nil {
-			t.Error(err)
+		p, err := startSaving(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.abandon()
+		if info, err := p.file.Stat(); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != 0o600) {
+			t.Errorf("while it is written it has %v, %v", info.Mode(), err)
 		}
 		f, err := createBeside(path, 0o600) // not only after a moment
 		if err != nil {

@@ -280,7 +280,8 @@ func checkShape(m uint64, k int) error {
 // [Config.Resolve] chooses for the v2 protocols is a little more: the price
 // of keeping an item's bits in one block.
 //
-// A rate outside (0, 1) is ErrConfig, as is a result of 2^64 or more.
+// A rate below 0x1p-1022 (2.2e-308) or not below 1 is ErrConfig, as is a result
+// of 2^64 or more.
 func ClassicBits(n uint64, rate float64) (uint64, error) {
 	if err := checkRate(rate); err != nil {
 		return 0, err

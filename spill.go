@@ -338,8 +338,8 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 		return err
 	}
 	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n}
-	if f.scheme.derive != deriveBlock && cfg.Bits/8 > b.limit {
-		return fmt.Errorf("%w: a filter of %d bytes, which %v holds in memory, passes %d", ErrTooLarge, cfg.Bits/8, cfg.Protocol, b.limit)
+	if size := filterBytes(cfg.Bits); !f.scheme.block && size > b.limit {
+		return fmt.Errorf("%w: a filter of %d bytes, which %v holds in memory, passes %d", ErrTooLarge, size, cfg.Protocol, b.limit)
 	}
 	h := f.header(kindSnapshot)
 	l, _ := h.layout() // where the index begins does not depend on what is not known yet
@@ -349,7 +349,7 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	set := newFrozenSet(n)
 	set.scheme = b.set
 	done := uint64(0)
-	var arena, bucket []byte
+	var arena, head []byte
 	var mergeErr error
 	records := func(stage string, see func(*entry)) func(func(*entry) bool) {
 		done = 0
@@ -365,7 +365,8 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	bits := newBlockWriter(f, filter)
 	var offset [8]byte
 	index.write(offset[:])
-	set.eachBucket(records("filter", bits.add), 0, set.buckets, &arena, func(_ uint64, entries []entry) {
+	// Of the records only lengths are asked: no arena.
+	set.eachBucket(records("filter", bits.add), 0, set.buckets, nil, func(_ uint64, entries []entry) {
 		set.size += set.bucketSize(entries)
 		binary.LittleEndian.PutUint64(offset[:], set.size)
 		index.write(offset[:])
@@ -391,9 +392,12 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	buckets := newChunkWriter(w, l.buckets)
 	first := uint64(0)
 	set.eachBucket(records("writing", func(*entry) {}), 0, set.buckets, &arena, func(b uint64, entries []entry) {
-		bucket = set.appendBucket(bucket[:0], b, first, entries)
+		head = set.appendHead(head[:0], b, first, entries)
+		buckets.write(head)
+		for i := range entries {
+			buckets.write(entries[i].record)
+		}
 		first += uint64(len(entries))
-		buckets.write(bucket)
 	})
 	if mergeErr != nil {
 		return mergeErr
@@ -420,16 +424,16 @@ type blockWriter struct {
 }
 
 func newBlockWriter(f *Filter, out *chunkWriter) *blockWriter {
-	if f.scheme.derive == deriveBlock {
+	if f.scheme.block {
 		f.bits = make([]byte, blockBits/8)
 	} else {
-		f.bits = make([]byte, (f.m+7)/8)
+		f.bits = make([]byte, filterBytes(f.m))
 	}
 	return &blockWriter{f: f, out: out}
 }
 
 func (w *blockWriter) add(e *entry) {
-	if w.f.scheme.derive != deriveBlock {
+	if !w.f.scheme.block {
 		w.f.insert(e.record, e.words)
 		return
 	}
@@ -448,7 +452,7 @@ func (w *blockWriter) advance(b uint64) {
 }
 
 func (w *blockWriter) close() {
-	if w.f.scheme.derive == deriveBlock {
+	if w.f.scheme.block {
 		w.advance(w.f.m / blockBits)
 	} else {
 		w.out.write(w.f.bits)

@@ -43,8 +43,8 @@ func (s *Snapshot) VerifyContext(ctx context.Context) error {
 	return s.verify(ctx, reference)
 }
 
-// Verify compares the filter's bits with the digest in its header, which is
-// all that can be without the records. Errors: ErrCorrupt, ErrClosed.
+// Verify compares the filter's bits, all that it answers from, with their
+// digest. Errors: ErrCorrupt, ErrClosed.
 func (f *Filter) Verify() error {
 	if err := f.open(); err != nil {
 		return err

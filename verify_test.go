@@ -882,7 +882,7 @@ func TestVerifyMemory(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if got := allocated(func() { err = s.Verify() }); !isOnly(err, ErrTooLarge) || got > 1<<20 {
+	if got := allocated(func() { err = s.Verify() }); !isOnly(err, ErrTooLarge) || got > 1<<20 || s.PackedBits() != nil {
 		t.Errorf("a file of %d bytes: %d allocated, %v", l.total, got, err)
 	}
 }
