@@ -35,17 +35,18 @@ const (
 
 // BuildOptions bound what a [Builder] takes. The zero value builds in memory.
 type BuildOptions struct {
-	// Memory is about how many bytes of memory adding and saving may take, and
-	// a few times the longest record. What does not fit is spilled to a
-	// temporary file, and what was spilled can only be saved; Save spills in any
-	// case. Filters of the v2 protocols are made piece by piece; the others hold
-	// theirs in memory besides. At least 4 MiB are taken. 0: no spilling, and
-	// the limits of [New].
+	// Memory is about how many bytes of memory adding and saving may take,
+	// where records are short; a few dozen of the longest ones come on top, as
+	// buckets are made whole. What does not fit is spilled to a temporary file,
+	// and once a Builder has spilled, only Save can end it with a snapshot; Save
+	// spills in any case. Filters of the v2 protocols are made piece by piece;
+	// the others hold theirs in memory besides. Values below 4 MiB count as 4
+	// MiB. 0: no spilling, and the limits of [New].
 	Memory uint64
 
-	// Folder is where the temporary file is made, which takes up the records,
-	// repeats included, and 36 bytes for each; twice that, where records are so
-	// many or so long that they are merged in passes. "": [os.TempDir].
+	// Folder holds the temporary file, which takes the bytes of all records,
+	// repeats included, and 36 for each; twice that, where records are so many
+	// or so long that they are merged in passes. "": [os.TempDir].
 	Folder string
 
 	// MaxRecords and MaxBytes are how many records may be added and how many
@@ -54,7 +55,7 @@ type BuildOptions struct {
 
 	// Progress is called now and then with a stage ("adding", "sorting",
 	// "counting", "filter", "writing") and how many records of how many have
-	// passed it; a total of 0 is not known yet. In memory, stages are reported
+	// passed it; total is 0 while it is unknown. In memory, stages are reported
 	// when they end. It is called by one goroutine at a time and must not call
 	// the Builder. nil: none.
 	Progress func(stage string, done, total uint64)

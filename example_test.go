@@ -54,37 +54,6 @@ func ExampleNew_failingSource() {
 	// Output: no snapshot: bufio.Scanner: token too long
 }
 
-// Readers go on while a new snapshot takes the place of the old one.
-func Example_hotSwap() {
-	build := func(records ...string) *bloom.Snapshot {
-		s, err := bloom.New(bloom.Config{}, slices.Values(records))
-		if err != nil {
-			log.Fatal(err)
-		}
-		return s
-	}
-	var current atomic.Pointer[bloom.Snapshot]
-	current.Store(build("a", "b"))
-
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for range 1000 {
-				s := current.Load() // one snapshot for one decision
-				if r, err := s.LookupString("a"); err != nil || !r.Duplicate {
-					log.Fatal("missed a member: ", err)
-				}
-			}
-		})
-	}
-	current.Store(build("a", "b", "c")) // deletion, too, is building anew
-	readers.Wait()
-
-	r, _ := current.Load().LookupString("c")
-	fmt.Println(r.Duplicate)
-	// Output: true
-}
-
 // One process builds and saves, others open; a new version takes the place
 // of the old one in the file system and in memory while readers go on.
 func ExampleOpen() {

@@ -86,10 +86,10 @@ type file struct {
 	closed  atomic.Bool
 }
 
-// Close makes every further call answer with ErrClosed. Calls that are under
-// way end as they would have; what was mapped goes when nothing refers to it
-// any more, so that Close never races a lookup, and a snapshot that is
-// dropped without Close leaks nothing. Closing again does nothing. A filter
+// Close makes every further call answer with ErrClosed. Calls in progress end
+// as they would have; a mapping is released when nothing refers to it any more,
+// so that Close never races a lookup, and a snapshot that is dropped without
+// Close leaks nothing. Closing again does nothing. A filter
 // that [Snapshot.Filter] gave stays open. Error: ErrClosed for a nil or zero
 // Snapshot.
 func (s *Snapshot) Close() error {

@@ -32,7 +32,7 @@ const (
 	flagKeyed    = 1
 )
 
-// Not text, and broken by whatever turns line ends.
+// Not text, and damaged by anything that converts line endings.
 const magic = "\x89bloom\r\n"
 
 // A header is what the first 256 bytes of a file say. What follows from other
@@ -194,9 +194,9 @@ func (h *header) sum() [sha256.Size]byte { return sha256.Sum256(h.append(nil)) }
 // "bloom2" ‖ FF ‖ the SHA-256 of the header with zeros for the check. keyed is
 // the state after the key, which blake2b-v2 starts its digests from, too.
 func (h *header) seal(keyed digest.BLAKE2b) (check [16]byte) {
-	open := *h
-	open.keyCheck = check
-	sum := open.sum()
+	unsealed := *h
+	unsealed.keyCheck = check
+	sum := unsealed.sum()
 	d := keyed
 	d.Write([]byte{'b', 'l', 'o', 'o', 'm', '2', 0xFF})
 	d.Write(sum[:])

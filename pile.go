@@ -229,9 +229,8 @@ func each(piles []pile, i int, yield func(e *entry) bool) {
 	}
 }
 
-// share is the first of n blocks or buckets that is left to pile i of so
-// many, and so the end of pile i-1's: those that begin in the pile. What
-// begins in a pile may end in the next.
+// share returns the first of n blocks, or buckets, that begins in pile i of so
+// many; those of pile i-1 end there. What begins in a pile may end in the next.
 func share(n uint64, i, piles int) uint64 {
 	if i == piles {
 		return n

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -80,7 +81,51 @@ func TestReadmeRatios(t *testing.T) {
 			t.Errorf("bench/RESULTS.md has no %q against %q of %s", row[1], row[2], row[3])
 		}
 	}
-	if rows != 7 {
-		t.Errorf("README.md has %d ratios, want 7", rows)
+	if rows != 8 {
+		t.Errorf("README.md has %d ratios, want 8", rows)
+	}
+
+	// Ranges, over the tables: rows by name, a miss's time and × and a hit's.
+	least, most := map[string]float64{}, map[string]float64{}
+	note := func(what string, x float64) {
+		if l, ok := least[what]; !ok || x < l {
+			least[what] = x
+		}
+		most[what] = max(most[what], x)
+	}
+	var size, where string
+	ours := 0.0
+	row := regexp.MustCompile(`^\| (.+?) \| (\d+) \| ([\d.]+) \| \d+ \| ([\d.]+) \|`)
+	for line := range strings.Lines(results) {
+		if m := regexp.MustCompile(`^### \d+ records of (\d+) bytes, (.*)\n`).FindStringSubmatch(line); m != nil {
+			size, where = m[1], m[2]
+		}
+		m := row.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		number := func(i int) float64 { x, _ := strconv.ParseFloat(m[i], 64); return x }
+		switch name := m[1]; {
+		case where == "on disk" && strings.HasPrefix(name, "this library"):
+			note("disk miss", number(3))
+			note("disk hit", number(4))
+		case name == "this library":
+			if ours = number(2); size == "200" {
+				note("long miss", number(3))
+			}
+		case strings.Contains(name, "+ map") && name != "bits-and-blooms + map":
+			note("xxhash", number(2)/ours)
+		}
+	}
+	words := strings.Join(strings.Fields(readme), " ")
+	for what, text := range map[string]string{
+		"long miss": "a miss takes %.1f to %.1f times as long as with bits-and-blooms",
+		"xxhash":    "answer misses in %.2f to %.2f of the time",
+		"disk miss": "a miss takes %.2f to %.2f times what pebble",
+		"disk hit":  "a hit %.2f to %.2f times",
+	} {
+		if want := fmt.Sprintf(text, least[what], most[what]); !strings.Contains(words, want) {
+			t.Errorf("README.md does not say %q", want)
+		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // of words, reductions go digit by digit.
 
 // ReferencePositions is the reference for [Positions]: the same values, and an
-// error where that has one, by a road that shares no code with it. It is some
-// ten to a hundred times slower.
+// error where that has one, by a road that shares no code with it. It is many
+// times slower.
 func ReferencePositions(cfg Config, item []byte) ([]uint64, error) {
 	if err := referenceCheck(cfg, item); err != nil {
 		return nil, err

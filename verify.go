@@ -19,10 +19,9 @@ import (
 // digest, tag, place and order, and the filter bit for bit, its positions by
 // the reference (see [ReferencePositions]). It names the first fault and where
 // it is. It uses all cores and, beside the buckets it is at, as much memory
-// as the filter has and a little for each bucket; a record costs some ten
-// microseconds of one core, and more if it is long. Errors: ErrCorrupt,
-// ErrClosed, ErrTooLarge where a file needs more than [OpenOptions] allow, and
-// those of the reader.
+// as the filter has and a little for each bucket. It takes longer than building
+// did. Errors: ErrCorrupt, ErrClosed, ErrTooLarge where a file needs more than
+// [OpenOptions] allow, and those of the reader.
 func (s *Snapshot) Verify() error { return s.VerifyContext(context.Background()) }
 
 // VerifyContext is [Snapshot.Verify] that stops with ctx's error when ctx is

@@ -19,8 +19,8 @@
 //
 // In a folder only regular files are read: symbolic links, devices, sockets
 // and pipes are skipped and counted. A path given by name is read whatever it
-// is, links followed, so /dev/stdin works. A path that is reached twice on
-// one side is read once. A file that cannot be read, or that the protocol does
+// is, links followed, so /dev/stdin works. A file that is reached twice on
+// one side, through a symbolic link, is read once; hard links are two files. A file that cannot be read, or that the protocol does
 // not admit, ends the run: there is no report of a part.
 //
 // The flags:
@@ -195,7 +195,7 @@ type corpus struct {
 	lines    bool
 	progress *progress
 
-	read    map[string]bool // absolute paths
+	read    map[string]bool // absolute paths, links resolved
 	skipped int             // not regular files
 }
 
@@ -229,19 +229,23 @@ func (c *corpus) each(do func(documents []document) error) error {
 	return nil
 }
 
-// absolute tells paths apart; what has none is told apart by its own text.
-func absolute(path string) string {
-	if a, err := filepath.Abs(path); err == nil {
-		return a
+// resolve tells files apart, whatever links lead to them; what cannot be
+// resolved is told apart by its own text.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
 	}
 	return filepath.Clean(path)
 }
 
 func (c *corpus) file(path string, do func(documents []document) error) error {
-	if c.read[absolute(path)] {
+	if c.read[resolve(path)] {
 		return nil
 	}
-	c.read[absolute(path)] = true
+	c.read[resolve(path)] = true
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -277,7 +281,7 @@ func dedup(o *options, p *progress) (*report, error) {
 		if err := known.LookupBatch(texts, results); err != nil {
 			return blame(known, documents, err)
 		}
-		samePath := len(documents) > 0 && knownCorpus.read[absolute(documents[0].name.path)]
+		samePath := len(documents) > 0 && knownCorpus.read[resolve(documents[0].name.path)]
 		r.Incoming.Documents += len(documents)
 		rest := documents[:0]
 		for i, d := range documents {

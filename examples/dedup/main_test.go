@@ -145,6 +145,15 @@ func TestAgainstItself(t *testing.T) {
 	if r.MeasuredFPRate != nil {
 		t.Errorf("measured rate %v of no document", *r.MeasuredFPRate)
 	}
+	// So it is through a link, from either side.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(known, link); err == nil {
+		for _, args := range [][]string{{"-known", link, known}, {"-known", known, link}} {
+			if r := succeed(t, args...); r.Incoming.SamePath != 302 {
+				t.Errorf("%q: %+v: want all 302 of their own path", args, r.Incoming)
+			}
+		}
+	}
 	// A copy of the tree has the same duplicates at other paths.
 	r = succeed(t, "-known", known, tree(t, files))
 	if r.Incoming.Duplicates != 302 || r.Incoming.SamePath != 0 {

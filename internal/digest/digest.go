@@ -77,8 +77,8 @@ func prefetchLine(filter []byte, w0 uint64) {
 	}
 }
 
-// filterOf returns what the assembly wants to know of a filter. If there is
-// none it is made to prefetch from, so that it need not ask.
+// filterOf returns what the assembly wants to know of a filter. Without one it
+// points at none, so that the assembly can prefetch in any case.
 func filterOf(filter []byte, none *[4]uint64) (first *byte, lines uint64) {
 	if len(filter) < line {
 		return (*byte)(unsafe.Pointer(none)), 0

@@ -14,7 +14,7 @@ func Huge(b []byte) {
 		madvHugePage = 14      // not in package syscall on every architecture
 	)
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	skip := int(-start & (hugePage - 1)) // only whole ones: what lies beside them is others'
+	skip := int(-start & (hugePage - 1)) // whole pages only: the rest of them is other memory
 	if size := (len(b) - skip) &^ (hugePage - 1); size > 0 {
 		_ = syscall.Madvise(b[skip:skip+size:skip+size], madvHugePage)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A Mapping is a file's content in memory, read-only. It goes when nothing
 // refers to it any more; there is no other way to end it, so that ending it
-// never races a reader. Who keeps a slice of Bytes must keep the Mapping.
+// never races a reader. Whoever keeps a slice of Bytes must keep the Mapping.
 type Mapping struct{ data []byte }
 
 // Open maps size bytes of f, which may be closed afterwards. It fails on
