@@ -142,9 +142,7 @@ func (s *Snapshot) findGroup(g *group, items [][]byte, results []Result) (at int
 	}
 	clear(results)
 	maybe := g.filter(s.filter, items)
-	if s.set.data != nil {
-		s.set.askHeads(g, maybe)
-	}
+	s.set.askHeads(g, maybe)
 	if s.set.held {
 		s.set.findHeld(g, items, maybe, results)
 		return 0, nil
@@ -159,7 +157,7 @@ func (s *Snapshot) findGroup(g *group, items [][]byte, results []Result) (at int
 }
 
 // askHeads prefetches the heads of the buckets that a group's candidates are
-// in, and leaves in g.at where those begin.
+// in, unless they are behind a reader, and leaves in g.at where those begin.
 func (s *frozenSet) askHeads(g *group, maybe []int32) {
 	at := g.at[:len(maybe)]
 	for c, i := range maybe {

@@ -40,7 +40,7 @@ type frozenSet struct {
 	held    bool    // data was verified, cannot change, and has slack bytes more in its capacity
 	source  io.ReaderAt
 	at      int64  // where the buckets begin in source
-	most    uint64 // bytes that may be allocated for a bucket of a file
+	most    uint64 // bytes that may be allocated, for a bucket say, if not held
 }
 
 // newFrozenSet returns the set for n records, its sections still to be made.

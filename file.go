@@ -82,7 +82,6 @@ type file struct {
 	header  *header          // made at first need, or read
 	source  io.ReaderAt      // of the whole file; nil: built or read into memory
 	mapping *mapping.Mapping // that source is; nil: a reader
-	options OpenOptions      // that it was opened with, but for the key
 	closed  atomic.Bool
 }
 
@@ -455,8 +454,7 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 			return nil, err
 		}
 	}
-	o.Key = nil
-	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: source, mapping: m, options: o}}, nil
+	return &Snapshot{filter: f, set: set, file: &file{header: &h, source: source, mapping: m}}, nil
 }
 
 // mapFile opens path and maps it, where that can be done.

@@ -299,8 +299,12 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// isOnly reports whether err is of this sentinel and of no other.
+// isOnly reports whether err is of this sentinel and of no other, and says once
+// whose it is.
 func isOnly(err, want error) bool {
+	if want != nil && err != nil && (!strings.HasPrefix(err.Error(), "bloom: ") || strings.Count(err.Error(), "bloom: ") > 1) {
+		return false
+	}
 	for _, kind := range []error{ErrConfig, ErrItem, ErrCorrupt, ErrVersion, ErrKey, ErrTooLarge, ErrClosed} {
 		if errors.Is(err, kind) != (kind == want) {
 			return false

@@ -424,6 +424,7 @@ func TestHostileIndex(t *testing.T) {
 		{"a bucket of an empty head's length", func(o []uint64) { o[8] = o[7] + 10 }, true},
 		{"a bucket one shorter", func(o []uint64) { o[8]-- }, true},
 		{"a bucket one longer", func(o []uint64) { o[8]++ }, true},
+		{"the last bucket shorter than a head", func(o []uint64) { o[len(o)-2] = o[len(o)-1] - 9 }, false},
 		{"last one less", func(o []uint64) { o[len(o)-1]-- }, false},
 		{"last one more", func(o []uint64) { o[len(o)-1]++ }, false},
 	}
@@ -856,8 +857,8 @@ func TestVerifyMemory(t *testing.T) {
 	if !mappable {
 		t.Skip("files are not mapped here")
 	}
-	path := saved(t, mustNew(t, Config{Bits: 1 << 24}, "a"))
-	const need = 1 << 21 // for the filter
+	path := saved(t, mustNew(t, Config{Bits: 1 << 18}, eightBytes(5000)...))
+	const need = 1<<15 + 5000/8/8 // for the filter, and an eighth of a byte a bucket
 	for most, want := range map[uint64]error{need - 1: ErrTooLarge, need: nil, 0: nil} {
 		s, err := Open(path, OpenOptions{Mapped: true, MaxMemory: most})
 		if err != nil {
