@@ -119,44 +119,50 @@ func (s *spill) endRun(r run, longest int) {
 // of the memory, or two can: long records take what they take.
 func (b *Builder) fold(ctx context.Context) (err error) {
 	count := uint64(0)
-	for {
-		groups := b.spill.group(b.o.Memory / 8)
-		if len(groups) <= 1 {
-			return nil
-		}
-		next, err := newSpill(b.o.Folder)
-		if err != nil {
+	for groups := b.spill.group(b.o.Memory / 8); len(groups) > 1; groups = b.spill.group(b.o.Memory / 8) {
+		if err := b.foldOnce(ctx, groups, &count); err != nil {
 			return while("spilling", err)
 		}
-		for _, runs := range groups {
-			r, longest := run{start: next.size}, 0
-			var buf []byte
-			var failed error
-			err := b.merged(ctx, runs, func(e *entry) bool {
-				longest = max(longest, recordOverhead+len(e.record))
-				if buf = appendEntry(buf, e); len(buf) >= leastRead {
-					failed = next.write(buf)
-					buf = buf[:0]
-				}
-				if count++; count%(1<<16) == 0 {
-					b.o.Progress("sorting", count, 0)
-				}
-				return failed == nil
-			})
-			if err == nil && failed == nil {
+	}
+	return nil
+}
+
+// foldOnce makes one run of each group, in a temporary file that takes the
+// place of the one there is.
+func (b *Builder) foldOnce(ctx context.Context, groups [][]run, count *uint64) error {
+	next, err := newSpill(b.o.Folder)
+	if err != nil {
+		return err
+	}
+	unused := next
+	defer func() { unused.close() }() // also where Progress panics
+	for _, runs := range groups {
+		r, longest := run{start: next.size}, 0
+		var buf []byte
+		var failed error
+		if err := b.merged(ctx, runs, func(e *entry) bool {
+			longest = max(longest, recordOverhead+len(e.record))
+			if buf = appendEntry(buf, e); len(buf) >= leastRead {
 				failed = next.write(buf)
+				buf = buf[:0]
 			}
-			if err := errors.Join(err, failed); err != nil {
-				return errors.Join(while("spilling", err), next.close())
+			if *count++; *count%(1<<16) == 0 {
+				b.o.Progress("sorting", *count, 0)
 			}
-			next.endRun(r, longest)
-		}
-		old := b.spill
-		b.spill = next
-		if err := old.close(); err != nil {
+			return failed == nil
+		}); err != nil {
 			return err
 		}
+		if failed == nil {
+			failed = next.write(buf)
+		}
+		if failed != nil {
+			return failed
+		}
+		next.endRun(r, longest)
 	}
+	unused, b.spill = b.spill, next
+	return nil
 }
 
 // group divides the runs into groups that can each be read side by side in so
