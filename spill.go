@@ -129,13 +129,13 @@ func (b *Builder) fold(ctx context.Context) (err error) {
 
 // foldOnce makes one run of each group, in a temporary file that takes the
 // place of the one there is.
-func (b *Builder) foldOnce(ctx context.Context, groups [][]run, count *uint64) error {
+func (b *Builder) foldOnce(ctx context.Context, groups [][]run, count *uint64) (err error) {
 	next, err := newSpill(b.o.Folder)
 	if err != nil {
 		return err
 	}
 	unused := next
-	defer func() { unused.close() }() // also where Progress panics
+	defer func() { err = errors.Join(err, unused.close()) }() // also where Progress panics
 	for _, runs := range groups {
 		r, longest := run{start: next.size}, 0
 		var buf []byte
