@@ -136,16 +136,19 @@ func (s *frozenSet) headCheck(b uint64, head []byte) uint32 {
 
 // appendBucket appends bucket b, whose first record has the ordinal first.
 func (s *frozenSet) appendBucket(dst []byte, b, first uint64, entries []entry) []byte {
-	dst = s.appendHead(dst, b, first, entries)
+	start := len(dst)
+	dst = s.appendHead(dst, first, entries)
+	records := len(dst)
 	for i := range entries {
 		dst = append(dst, entries[i].record...)
 	}
+	s.seal(dst[start:records], b, crc32.Checksum(dst[records:], castagnoli))
 	return dst
 }
 
-// appendHead appends the head of such a bucket.
-func (s *frozenSet) appendHead(dst []byte, b, first uint64, entries []entry) []byte {
-	start := len(dst)
+// appendHead appends the head of such a bucket, for seal to fill in its two
+// checks.
+func (s *frozenSet) appendHead(dst []byte, first uint64, entries []entry) []byte {
 	code, _ := measure(entries)
 	if len(entries) < escaped {
 		dst = append(dst, byte(code|len(entries)<<2))
@@ -155,11 +158,7 @@ func (s *frozenSet) appendHead(dst []byte, b, first uint64, entries []entry) []b
 	for i := range s.width {
 		dst = append(dst, byte(first>>(8*i)))
 	}
-	check := uint32(0)
-	for i := range entries {
-		check = crc32.Update(check, castagnoli, entries[i].record)
-	}
-	dst = binary.LittleEndian.AppendUint32(dst, check)
+	dst = append(dst, 0, 0, 0, 0)
 	for i := range entries {
 		dst = append(dst, tag(entries[i].words))
 	}
@@ -168,7 +167,18 @@ func (s *frozenSet) appendHead(dst []byte, b, first uint64, entries []entry) []b
 			dst = append(dst, byte(len(entries[i].record)>>(8*j)))
 		}
 	}
-	return binary.LittleEndian.AppendUint32(dst, s.headCheck(b, dst[start:]))
+	return append(dst, 0, 0, 0, 0)
+}
+
+// seal puts the checks of its records and of itself into the head of bucket b.
+func (s *frozenSet) seal(head []byte, b uint64, records uint32) {
+	at := 1 + s.width
+	if head[0]>>2 == escaped {
+		at += 8
+	}
+	own := len(head) - 4
+	binary.LittleEndian.PutUint32(head[at:], records)
+	binary.LittleEndian.PutUint32(head[own:], s.headCheck(b, head[:own]))
 }
 
 // A head is a bucket's head, taken apart. Its slices point into the bucket.

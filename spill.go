@@ -398,7 +398,12 @@ func (b *Builder) merge(ctx context.Context, w *os.File) (err error) {
 	buckets := newChunkWriter(w, l.buckets)
 	first := uint64(0)
 	set.eachBucket(records("writing", func(*entry) {}), 0, set.buckets, &arena, func(b uint64, entries []entry) {
-		head = set.appendHead(head[:0], b, first, entries)
+		head = set.appendHead(head[:0], first, entries)
+		check := uint32(0)
+		for i := range entries {
+			check = crc32.Update(check, castagnoli, entries[i].record)
+		}
+		set.seal(head, b, check)
 		buckets.write(head)
 		for i := range entries {
 			buckets.write(entries[i].record)
