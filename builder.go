@@ -38,8 +38,8 @@ type BuildOptions struct {
 	// Memory is about how many bytes of memory adding and saving may take,
 	// where records are short; a few dozen of the longest ones come on top, as
 	// buckets are made whole. What does not fit is spilled to a temporary file,
-	// and once a Builder has spilled, only Save can end it with a snapshot; Save
-	// spills in any case. Filters of the v2 protocols are made piece by piece;
+	// and once a Builder has spilled, only Save can end it with a snapshot; with
+	// Memory set, Save spills in any case. Filters of the v2 protocols are made piece by piece;
 	// the others hold theirs in memory besides. Values below 4 MiB count as 4
 	// MiB. 0: no spilling, and the limits of [New].
 	Memory uint64
@@ -89,8 +89,8 @@ type Builder struct {
 }
 
 // NewBuilder returns a Builder for snapshots of cfg, of which it keeps a copy.
-// Errors: ErrConfig (and ErrKey with it, if it is the key), and those of the
-// file system for a Folder that is none.
+// Errors: ErrConfig (and ErrKey with it, if it is the key), and, with Memory,
+// those of the file system for a Folder that is none.
 func NewBuilder(cfg Config, o BuildOptions) (*Builder, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -365,7 +365,7 @@ func (b *Builder) build(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	if size := filterBytes(cfg.Bits); size > b.limit {
-		return nil, fmt.Errorf("%w: a filter of %d bytes passes %d", ErrTooLarge, size, b.limit)
+		return nil, fmt.Errorf("%w: a filter of %d bytes, for %d records, passes %d; is the rate meant?", ErrTooLarge, size, n, b.limit)
 	}
 	f := &Filter{scheme: newScheme(cfg), m: cfg.Bits, k: cfg.Hashes, n: n, bits: makeSection(filterBytes(cfg.Bits))}
 	f.fill(piles)

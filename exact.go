@@ -280,7 +280,7 @@ func (s *frozenSet) parseHead(b uint64, data []byte, count, code int, size uint6
 	own := h.size - 4
 	switch {
 	case s.headCheck(b, data[:own]) != binary.LittleEndian.Uint32(data[own:]):
-		return h, errors.New("checksum of the head, or the bucket of another place or file")
+		return h, errors.New("the head does not match its checksum, or is that of another place or file")
 	case h.first > s.n || uint64(h.count) > s.n-h.first:
 		return h, fmt.Errorf("%d records from ordinal %d, of %d in all", h.count, h.first, s.n)
 	case !h.fits(size - uint64(h.size)):
@@ -451,7 +451,7 @@ func (s *frozenSet) readRecords(k *bucket) ([]byte, error) {
 	}
 	records := k.data[k.size:]
 	if crc32.Checksum(records, castagnoli) != k.check {
-		return nil, corruptBucket(k.number, errors.New("checksum of the records"))
+		return nil, corruptBucket(k.number, errors.New("the records do not match their checksum"))
 	}
 	return records, nil
 }

@@ -2,8 +2,10 @@ package bloom
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -61,9 +63,10 @@ func TestBucketShapes(t *testing.T) {
 				// Behind a reader, the same bytes in a few reads; each that fails is noticed.
 				behind := *s
 				file := &readerAt{file: s.data, at: -1, wrong: func(int) (int, error) { return 0, errBroken }}
-				behind.data, behind.held, behind.source, behind.most = nil, false, file, mostMemory
+				behind.data, behind.held, behind.source = nil, false, file
 				for b := range s.buckets {
 					from, to := s.offset(b), s.offset(b+1)
+					behind.most = to - from // all that it takes
 					k, err := behind.readBucket(b)
 					if err == nil {
 						_, err = behind.readRecords(&k)
@@ -73,6 +76,7 @@ func TestBucketShapes(t *testing.T) {
 						t.Fatalf("%d records, longest %d: bucket %d: %d bytes of %d, %v", count, longest, b, len(k.data), to-from, err)
 					}
 				}
+				behind.most = mostMemory
 				for _, at := range []uint64{0, headRead - 1, headRead, s.offset(1) - 1} {
 					if file.at = int64(at); at < s.offset(1) {
 						k, err := behind.readBucket(0)
@@ -164,6 +168,44 @@ func TestLocateIsScan(t *testing.T) {
 					t.Fatalf("%d records, tag %d, length %d: %d at %d, want %d at %d", len(entries), tag, length, got, gotAt, first, at)
 				}
 			}
+		}
+	}
+}
+
+// Shapes that nobody verified: only what appendBucket makes and what fits, and
+// no more bytes are looked at than there are.
+func TestHeadShape(t *testing.T) {
+	s := newFrozenSet(100)
+	head := func(first byte, count uint64) []byte {
+		return binary.LittleEndian.AppendUint64([]byte{first}, count)
+	}
+	for _, c := range []struct {
+		b    []byte
+		size uint64
+		fine bool
+	}{
+		{head(0, 0), s.headSize(0, 0), true},
+		{head(0, 0), s.headSize(0, 0) - 1, false},
+		{[]byte{escaped << 2}, 1, false},
+		{[]byte{escaped<<2 | 2, 70, 0, 0, 0, 0, 0, 0}, 8, false},
+		{head(5<<2, 0), s.headSize(5, 0), true},
+		{head(5<<2, 0), s.headSize(5, 0) - 1, false},
+		{head(5<<2|1, 0), s.headSize(5, 1), true},
+		{head(5<<2|2, 0), s.headSize(5, 2) - 1, false},
+		{head(5<<2|3, 0), 1000, false},
+		{head(62<<2, 0), 1000, true},
+		{head(escaped<<2, 62), 1000, false},
+		{head(escaped<<2, 0), 1000, false},
+		{head(escaped<<2, 63), s.headSize(63, 0), true},
+		{head(escaped<<2, 63), s.headSize(63, 0) - 1, false},
+		{head(escaped<<2, 100), 1000, true},
+		{head(escaped<<2, 101), 1000, false}, // than there are records
+		{head(escaped<<2, 1<<63), 1000, false},
+		{head(escaped<<2|2, math.MaxUint64), math.MaxInt64, false},
+	} {
+		count, code, err := s.headShape(c.b, c.size)
+		if (err == nil) != c.fine {
+			t.Errorf("%x of a bucket of %d bytes: %d, %d, %v", c.b, c.size, count, code, err)
 		}
 	}
 }

@@ -326,9 +326,10 @@ func readHeader(r io.ReaderAt, size int64, kind uint8, o OpenOptions) (h header,
 }
 
 func (h *header) is(kind uint8) error {
-	names := map[uint8]string{kindSnapshot: "a snapshot", kindFilter: "a filter alone"}
+	names := [...]string{kindSnapshot: "a snapshot", kindFilter: "a filter alone"}
+	openers := [...]string{kindSnapshot: "Open, or Read", kindFilter: "OpenFilter, or ReadFilter"}
 	if h.kind != kind {
-		return fmt.Errorf("%w: this is %s, not %s", ErrVersion, names[h.kind], names[kind])
+		return fmt.Errorf("%w: this is %s; %s opens it", ErrVersion, names[h.kind], openers[h.kind])
 	}
 	return nil
 }
@@ -355,7 +356,7 @@ func loadSection(r io.ReaderAt, at, size uint64, checks []byte) ([]byte, error) 
 		b := chunk(data, i)
 		if errs[i] = readFullAt(r, b, int64(at)+int64(i)*sectionChunk); errs[i] == nil &&
 			crc32.Checksum(b, castagnoli) != binary.LittleEndian.Uint32(checks[4*i:]) {
-			errs[i] = fmt.Errorf("%w: checksum of %d bytes at %d", ErrCorrupt, len(b), at+uint64(i)*sectionChunk)
+			errs[i] = fmt.Errorf("%w: %d bytes at %d do not match their checksum", ErrCorrupt, len(b), at+uint64(i)*sectionChunk)
 		}
 	})
 	for _, err := range errs { // the first, so that it does not depend on timing
@@ -406,7 +407,7 @@ func openFilter(r io.ReaderAt, m *mapping.Mapping, h *header, o OpenOptions) (f 
 		return nil, nil, err
 	}
 	if h.keyed && sectionDigest(f.bits) != h.filter { // which is sealed: checksums anyone can make
-		return nil, nil, fmt.Errorf("%w: digest of the filter", ErrCorrupt)
+		return nil, nil, fmt.Errorf("%w: the filter does not match its digest", ErrCorrupt)
 	}
 	return f, checks[4*l.filterChunks:], f.checkSpare()
 }
@@ -445,7 +446,7 @@ func openSnapshot(r io.ReaderAt, m *mapping.Mapping, size int64, o OpenOptions) 
 			return nil, err
 		}
 		if h.keyed && sectionDigest(set.index) != h.index {
-			return nil, fmt.Errorf("%w: digest of the index", ErrCorrupt)
+			return nil, fmt.Errorf("%w: the index does not match its digest", ErrCorrupt)
 		}
 		if err := set.checkIndex(); err != nil {
 			return nil, err
@@ -503,7 +504,8 @@ func release(f *os.File, m *mapping.Mapping, err error) {
 //
 // Errors: ErrVersion for what is not a snapshot of a known format and
 // protocol; ErrCorrupt; ErrKey for a missing, superfluous or wrong key;
-// ErrTooLarge; and those of the file system.
+// ErrTooLarge; and those of the file system. They name the file; later ones do
+// not.
 func Open(path string, o OpenOptions) (*Snapshot, error) {
 	file, m, size, err := mapFile(path)
 	if err != nil {
@@ -511,7 +513,10 @@ func Open(path string, o OpenOptions) (*Snapshot, error) {
 	}
 	s, err := openSnapshot(file, m, size, o)
 	release(file, m, err)
-	return s, err
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, path)
+	}
+	return s, nil
 }
 
 // OpenReaderAt is [Open] for the size bytes behind any reader, such as an
@@ -536,12 +541,12 @@ func OpenFilter(path string, o OpenOptions) (*Filter, error) {
 	}
 	defer file.Close()
 	h, err := readHeader(file, size, kindFilter, o)
-	if err != nil {
-		return nil, err
+	var f *Filter
+	if err == nil {
+		f, _, err = openFilter(file, m, &h, o)
 	}
-	f, _, err := openFilter(file, m, &h, o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (%s)", err, path)
 	}
 	return f, nil
 }
@@ -606,7 +611,7 @@ func readAll(r io.Reader, kind uint8, o OpenOptions) (h header, filter, index, b
 		buckets = section(l.buckets, h.setBytes)
 	}
 	if err == nil && !bytes.Equal(checks, appendChecks(appendChecks(nil, filter), index)) {
-		err = fmt.Errorf("%w: checksums of filter and index", ErrCorrupt)
+		err = fmt.Errorf("%w: filter and index do not match their checksums", ErrCorrupt)
 	}
 	return h, filter, index, buckets, err
 }

@@ -179,7 +179,7 @@ func (f *Filter) Confirm(ctx context.Context, item []byte, holds func(ctx contex
 		return Result{}, err
 	}
 	if holds == nil {
-		return Result{}, fmt.Errorf("%w: Confirm with nobody to ask", ErrConfig)
+		return Result{}, fmt.Errorf("%w: Confirm: holds is nil", ErrConfig)
 	}
 	maybe, err := f.MaybePresent(item)
 	if err != nil || !maybe {

@@ -86,7 +86,7 @@ func parseHeader(b []byte) (h header, err error) {
 		return h, fmt.Errorf("%w: format version %d; this package knows %d", ErrVersion, v, formatVersion)
 	}
 	if crc32.Checksum(b[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(b[headerSize-4:]) {
-		return h, fmt.Errorf("%w: checksum of the header", ErrCorrupt)
+		return h, fmt.Errorf("%w: the header does not match its checksum", ErrCorrupt)
 	}
 	h.kind = b[10]
 	if h.kind != kindSnapshot && h.kind != kindFilter {

@@ -178,7 +178,7 @@ func (c Config) check() error {
 	switch n := len(c.Key); {
 	case c.Key == nil:
 	case p.mostKey == 0:
-		return keyErrorf("a key is given; %s takes none", p.name)
+		return keyErrorf("a key is given; %s takes none, and only %s does", p.name, protocols[BLAKE2b].name)
 	case n < p.leastKey || n > p.mostKey:
 		return keyErrorf("key of %d bytes; %s takes %d to %d, or nil for none", n, p.name, p.leastKey, p.mostKey)
 	}

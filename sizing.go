@@ -23,7 +23,7 @@ const (
 // are, as arithmetic on subnormal ones loses its precision.
 func checkRate(p float64) error {
 	if !(p >= 0x1p-1022 && p < 1) {
-		return fmt.Errorf("%w: false-positive rate %v; 0x1p-1022 (2.2e-308) or more and below 1 is asked", ErrConfig, p)
+		return fmt.Errorf("%w: false-positive rate %v; it is below 1, and 2.2e-308 at least (0.01 is one per cent)", ErrConfig, p)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (f *Filter) Verify() error {
 	}
 	if f.mapping == nil {
 		if sectionDigest(f.bits) != f.digest {
-			return fmt.Errorf("%w: digest of the filter", ErrCorrupt)
+			return fmt.Errorf("%w: the filter does not match its digest", ErrCorrupt)
 		}
 		return f.checkSpare()
 	}
@@ -59,7 +59,7 @@ func (f *Filter) Verify() error {
 		return err
 	}
 	if sum != f.digest {
-		return fmt.Errorf("%w: digest of the filter", ErrCorrupt)
+		return fmt.Errorf("%w: the filter does not match its digest", ErrCorrupt)
 	}
 	return f.checkSpareMapped()
 }
@@ -159,7 +159,7 @@ func (s *Snapshot) verifySections(ctx context.Context) error {
 			return err
 		}
 		if sum != c.want {
-			return fmt.Errorf("%w: digest of the %s", ErrCorrupt, c.name)
+			return fmt.Errorf("%w: the section %s does not match its digest", ErrCorrupt, c.name)
 		}
 		if c.checked {
 			allChecks = append(allChecks, checks...)
@@ -174,14 +174,14 @@ func (s *Snapshot) verifySections(ctx context.Context) error {
 		return reading(err)
 	}
 	if !bytes.Equal(b, h.append(nil)) {
-		return fmt.Errorf("%w: header", ErrCorrupt)
+		return fmt.Errorf("%w: the header has changed", ErrCorrupt)
 	}
 	b = make([]byte, l.checksLen)
 	if err := readFullAt(r, b, int64(l.checks)); err != nil {
 		return reading(err)
 	}
 	if !bytes.Equal(b, allChecks) {
-		return fmt.Errorf("%w: checksums of filter and index", ErrCorrupt)
+		return fmt.Errorf("%w: filter and index do not match their checksums", ErrCorrupt)
 	}
 	for _, gap := range [][2]uint64{{headerSize + l.filter, l.index}, {l.index + l.indexLen, l.checks}, {l.checks + l.checksLen, l.buckets}} {
 		if err := zeros(r, gap[0], gap[1]); err != nil {
