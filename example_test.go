@@ -248,23 +248,77 @@ func ExampleDigestOf() {
 }
 
 // With a secret key nobody else can compute positions. A key is random bytes,
-// 16 or more, never a passphrase.
+// 16 or more, never a passphrase, and a nil one is none: check that it was read.
 func ExampleConfig_key() {
-	key := make([]byte, 32)
-	rand.Read(key)
-	s, err := bloom.New(bloom.Config{Protocol: bloom.BLAKE2b, Key: key}, slices.Values([]string{"token"}))
+	folder, err := os.MkdirTemp("", "bloom")
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "tokens.bloom")
+	tokens := []string{"token"}
+	key := make([]byte, 32)
+	rand.Read(key)
+
+	s, err := bloom.New(bloom.Config{Protocol: bloom.BLAKE2b, Key: key}, slices.Values(tokens))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Save(path); err != nil { // the key is not in the file
+		log.Fatal(err)
+	}
+	s, err = bloom.Open(path, bloom.OpenOptions{Key: key})
+	if err != nil {
+		log.Fatal(err)
+	}
+
 	r, _ := s.LookupString("token")
 	fmt.Println(r.Duplicate)
-
-	// A key that failed to load is noticed.
-	_, err = bloom.New(bloom.Config{Protocol: bloom.BLAKE2b, Key: []byte{}}, slices.Values([]string{"token"}))
-	fmt.Println(err)
+	_, err = bloom.Open(path, bloom.OpenOptions{})
+	fmt.Println(errors.Is(err, bloom.ErrKey))
 	// Output:
 	// true
-	// bloom: invalid configuration: key of 0 bytes; blake2b-v2 takes 16 to 64, or nil for none
+	// true
+}
+
+// Which lines of a stream are new? A snapshot knows the lines of before and does
+// not learn: lines that repeat each other within the stream are found by a
+// second snapshot, of what the first one does not know.
+func Example_stream() {
+	known, err := bloom.New(bloom.Config{}, slices.Values([]string{"a", "b"}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lines := [][]byte{[]byte("c"), []byte("a"), []byte("c"), []byte("d")}
+
+	results := make([]bloom.Result, len(lines))
+	if err := known.LookupBatch(lines, results); err != nil {
+		log.Fatal(err)
+	}
+	var unknown [][]byte
+	for i, r := range results {
+		if !r.Duplicate {
+			unknown = append(unknown, lines[i])
+		}
+	}
+	repeats, err := bloom.New(bloom.Config{}, slices.Values(unknown))
+	if err != nil {
+		log.Fatal(err)
+	}
+	seen := make([]bool, repeats.Len())
+	for _, line := range unknown {
+		_, ordinal, err := repeats.LookupOrdinal(line)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if !seen[ordinal] {
+			fmt.Printf("%s is new\n", line)
+		}
+		seen[ordinal] = true
+	}
+	// Output:
+	// c is new
+	// d is new
 }
 
 func ExampleConfig_Resolve() {

@@ -375,6 +375,8 @@ def main() -> int:
         bloom = Bloom(options.file.read_bytes(), options.key)
         if options.identity:
             print(bloom.identity.hex())
+        elif not options.queries:
+            print(f"{options.file}: all that can be checked is right")
         if options.queries:
             for line in answers(bloom, options.queries):
                 print(line)
