@@ -868,6 +868,15 @@ func TestVerifyMemory(t *testing.T) {
 			t.Errorf("in %d bytes: %v", most, err)
 		}
 	}
+	s, err := Open(path, OpenOptions{Mapped: true, MaxMemory: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range s.Records() {
+		if r != nil || !isOnly(err, ErrTooLarge) {
+			t.Errorf("copies of records: %q, %v", r, err)
+		}
+	}
 	if math.MaxInt == math.MaxInt32 {
 		return // what follows is not mapped there
 	}
@@ -879,8 +888,7 @@ func TestVerifyMemory(t *testing.T) {
 	if err := os.Truncate(path, int64(l.total)); err != nil {
 		t.Skip(err) // 32 GiB, and no holes
 	}
-	s, err := Open(path, OpenOptions{Mapped: true})
-	if err != nil {
+	if s, err = Open(path, OpenOptions{Mapped: true}); err != nil {
 		t.Skip(err)
 	}
 	if got := allocated(func() { err = s.Verify() }); !isOnly(err, ErrTooLarge) || got > 1<<20 || s.PackedBits() != nil {
