@@ -107,8 +107,7 @@ func TestSoak(t *testing.T) {
 		time.Sleep(min(20*time.Second, length/4))
 		m := heapNow()
 		descriptors, _ := os.ReadDir("/proc/self/fd")
-		maps, _ := os.ReadFile("/proc/self/maps")
-		lastCounts = [4]int{int(m.HeapAlloc >> 10), runtime.NumGoroutine(), len(descriptors), lines(maps)}
+		lastCounts = [4]int{int(m.HeapAlloc >> 10), runtime.NumGoroutine(), len(descriptors), mappings(t, path)}
 		last = fmt.Sprintf("%v: heap %d KiB, %d goroutines, %d descriptors, %d mappings; %d lookups, %d swaps",
 			length-time.Until(end), lastCounts[0], lastCounts[1], lastCounts[2], lastCounts[3], lookups.Load(), swaps.Load())
 		if first == "" {
@@ -124,25 +123,16 @@ func TestSoak(t *testing.T) {
 	for range 50 {
 		heapNow()
 		time.Sleep(100 * time.Millisecond)
-		maps, _ := os.ReadFile("/proc/self/maps")
-		lastCounts[3] = lines(maps)
-		if lastCounts[3] <= firstCounts[3] {
+		if lastCounts[3] = mappings(t, path); lastCounts[3] == 0 {
 			break
 		}
 	}
-	t.Logf("%d mappings when all is collected", lastCounts[3])
+	if lastCounts[3] != 0 {
+		t.Errorf("%d mappings of the file when all is collected", lastCounts[3])
+	}
 	for i, c := range lastCounts {
 		if c > 2*firstCounts[i]+40 {
 			t.Errorf("grown: %s; at first %s", last, first)
 		}
 	}
-}
-
-func lines(b []byte) (n int) {
-	for _, c := range b {
-		if c == '\n' {
-			n++
-		}
-	}
-	return n
 }
