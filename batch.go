@@ -173,14 +173,16 @@ func (s *frozenSet) askHeads(g *group, maybe []int32) {
 // findHeld decides on a group's candidates where the set is held.
 func (s *frozenSet) findHeld(g *group, items [][]byte, maybe []int32, results []Result) {
 	at := g.at[:len(maybe)]
+	longest := 1
 	for c, i := range maybe {
+		longest = max(longest, len(items[i]))
 		n, first := s.locate(s.data[at[c]:cap(s.data)], &g.words[i], len(items[i]))
 		at[c] += uint64(first)
 		if n < 0 {
 			at[c] = uint64(int64(n)) // none or unclear, and no offset
 		}
 	}
-	digest.Prefetch(s.data, at, 63)
+	digest.Prefetch(s.data, at, min(longest-1, 63)) // a second line only where records reach into it
 	for c, i := range maybe {
 		r := Result{MaybePresent: true, ExactChecked: true}
 		switch item := items[i]; int64(at[c]) {
