@@ -39,9 +39,9 @@ type BuildOptions struct {
 	// where records are short; a few dozen of the longest ones come on top, as
 	// buckets are made whole. What does not fit is spilled to a temporary file,
 	// and once a Builder has spilled, only Save can end it with a snapshot; with
-	// Memory set, Save spills in any case. Filters of the v2 protocols are made piece by piece;
-	// the others hold theirs in memory besides. Values below 4 MiB count as 4
-	// MiB. 0: no spilling, and the limits of [New].
+	// Memory set, Save spills in any case. Filters of the v2 protocols are made
+	// piece by piece; the others hold theirs in memory besides. Values below 4
+	// MiB count as 4 MiB. 0: no spilling, and the limits of [New].
 	Memory uint64
 
 	// Folder holds the temporary file, which takes the bytes of all records,
@@ -458,8 +458,8 @@ func (f *Filter) fill(piles []pile) {
 
 // eachBucket calls do for the buckets from b to end, with their records,
 // which are do's only until it returns. The sequence is in order and begins
-// in or before bucket b. If its records do not outlast its next step they are
-// copied to arena, where that is not nil; else their bytes are not there any more.
+// in or before bucket b. Records that do not outlast its next step are copied
+// to arena; if that is nil, do may ask for their lengths only.
 func (s *frozenSet) eachBucket(records func(func(*entry) bool), b, end uint64, arena *[]byte, do func(b uint64, entries []entry)) {
 	var entries []entry
 	flush := func() {

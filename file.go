@@ -88,8 +88,8 @@ type file struct {
 // Close makes every further call answer with ErrClosed. Calls in progress end
 // as they would have; a mapping is released when nothing refers to it any more,
 // so that Close never races a lookup, and a snapshot that is dropped without
-// Close leaks nothing. Closing again does nothing. A filter
-// that [Snapshot.Filter] gave stays open. Error: ErrClosed for a nil or zero
+// Close leaks nothing. Closing again does nothing. A filter that
+// [Snapshot.Filter] gave stays open. Error: ErrClosed for a nil or zero
 // Snapshot.
 func (s *Snapshot) Close() error {
 	if s == nil || s.filter == nil {
@@ -227,8 +227,8 @@ func (w *sectionWriter) section(s section, checks *[]byte) {
 
 // WriteTo writes the snapshot in the form of SPEC.md, section 5: the bytes
 // depend on nothing but the records and the resolved configuration. It returns
-// how many bytes were written, and the writer's error, wrapped. Bytes that are not held
-// in memory are verified on the way; if they have changed the error is
+// how many bytes were written, and the writer's error, wrapped. Bytes that are
+// not held in memory are verified on the way; if they have changed the error is
 // ErrCorrupt, and what was written is of no use. The writer sees the snapshot's
 // own bytes and, as io.Writer says, must not change them.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
