@@ -202,6 +202,7 @@ func TestKeys(t *testing.T) {
 // What SECURITY.md says of chosen records: a tenth of them, each the best of a
 // hundred for who wants false positives, drive the rate from 1 % to 4 %.
 func TestChosenRecords(t *testing.T) {
+	t.Parallel()
 	const n = 10_240
 	cfg := Config{Bits: 10 * n, Hashes: 6}
 	records := slices.Collect(numbered("honest", n-n/10))
