@@ -245,7 +245,7 @@ func TestSavePlaces(t *testing.T) {
 			t.Skip("other permissions")
 		}
 		path := filepath.Join(t.TempDir(), "file")
-		for _, mode := range []os.FileMode{0o600, 0o640, 0o444, 0o755} {
+		for _, mode := range []os.FileMode{0o600, 0o640, 0o444, 0o755, 0o666} {
 			saveTo(t, a, path)
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)

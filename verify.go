@@ -73,7 +73,7 @@ func (f *Filter) checkSpareMapped() (err error) {
 // digestAt is sectionDigest, and appendChecks, for a section in a source. What
 // it holds grows with what it has read, and not with what size says.
 func digestAt(ctx context.Context, r io.ReaderAt, at, size uint64) (sum [sha256.Size]byte, checks []byte, err error) {
-	const window = 256 // chunks
+	const window = 32 // chunks
 	h := sha256.New()
 	var sums [window][sha256.Size]byte
 	var checksOf [window]uint32

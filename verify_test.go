@@ -895,3 +895,19 @@ func TestVerifyMemory(t *testing.T) {
 		t.Errorf("a file of %d bytes: %d allocated, %v", l.total, got, err)
 	}
 }
+
+// digestAt is sectionDigest and appendChecks, chunk after chunk and window
+// after window.
+func TestDigestAt(t *testing.T) {
+	data := make([]byte, 33*sectionChunk+5)
+	for i := range data {
+		data[i] = byte(i>>12) ^ byte(i>>20*31)
+	}
+	for _, size := range []int{0, 1, sectionChunk - 1, sectionChunk, sectionChunk + 1, 32 * sectionChunk, 32*sectionChunk + 1, len(data)} {
+		const at = 3
+		sum, checks, err := digestAt(t.Context(), bytes.NewReader(append(make([]byte, at), data[:size]...)), at, uint64(size))
+		if err != nil || sum != sectionDigest(data[:size]) || !bytes.Equal(checks, appendChecks(nil, data[:size])) {
+			t.Errorf("%d bytes: %x, %x, %v", size, sum, checks, err)
+		}
+	}
+}
