@@ -283,8 +283,10 @@ func (s *Snapshot) bucketRecords(b uint64) (records [][]byte, err error) {
 		defer runtime.KeepAlive(s.file.mapping)
 		defer recoverFault(mapping.Guard(), &err)
 	}
-	if size := s.set.offset(b+1) - s.set.offset(b); !s.set.held && size > s.set.most {
-		return nil, fmt.Errorf("%w: %d bytes of bucket %d; MaxMemory is %d", ErrTooLarge, size, b, s.set.most)
+	if !s.set.held {
+		if err := s.set.allow(s.set.offset(b+1)-s.set.offset(b), b); err != nil {
+			return nil, err
+		}
 	}
 	_, err = s.set.checkBucket(b, func(e entry) bool {
 		records = append(records, append(make([]byte, 0, len(e.record)), e.record...))

@@ -432,8 +432,8 @@ func (s *frozenSet) read(k *bucket, n uint64) error {
 	if n <= have {
 		return nil
 	}
-	if n > s.most {
-		return fmt.Errorf("%w: %d bytes of bucket %d; MaxMemory is %d", ErrTooLarge, n, k.number, s.most)
+	if err := s.allow(n, k.number); err != nil {
+		return err
 	}
 	data := make([]byte, n)
 	copy(data, k.data)
@@ -441,6 +441,14 @@ func (s *frozenSet) read(k *bucket, n uint64) error {
 		return reading(err)
 	}
 	k.data = data
+	return nil
+}
+
+// allow refuses to make room for n bytes of bucket b, if they are too many.
+func (s *frozenSet) allow(n, b uint64) error {
+	if err := allow(n, s.most); err != nil {
+		return fmt.Errorf("%w (bucket %d)", err, b)
+	}
 	return nil
 }
 

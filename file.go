@@ -153,10 +153,12 @@ func (o OpenOptions) most() uint64 {
 	return min(most, math.MaxInt-slack)
 }
 
-// allow refuses to make room for more than that.
-func (o OpenOptions) allow(n uint64) error {
-	if n > o.most() {
-		return fmt.Errorf("%w: it takes %d bytes of memory; MaxMemory is %d", ErrTooLarge, n, o.most())
+func (o OpenOptions) allow(n uint64) error { return allow(n, o.most()) }
+
+// allow refuses to make room for more than most bytes.
+func allow(n, most uint64) error {
+	if n > most {
+		return fmt.Errorf("%w: it takes %d bytes of memory; MaxMemory is %d", ErrTooLarge, n, most)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (s *Snapshot) VerifyContext(ctx context.Context) error {
 	}
 	if s.file.source != nil {
 		l, _ := s.headerOf().layout()
-		if err := (OpenOptions{MaxMemory: s.set.most}).allow(l.filter + s.set.buckets/8); err != nil { // for fresh and spans
+		if err := allow(l.filter+s.set.buckets/8, s.set.most); err != nil { // for fresh and spans
 			return err
 		}
 	}

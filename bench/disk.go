@@ -20,16 +20,11 @@ import (
 // inTurn that does not count warms it.
 func onDisk(w io.Writer, r records, s scope) error {
 	progress("%d × %d: on disk", r.n, r.size)
-	folder, err := os.MkdirTemp("", "bloom-bench-")
+	folder, path, err := tempSnapshot(r)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-
-	path := filepath.Join(folder, "snapshot")
-	if err := newSnapshot(r).Save(path); err != nil {
-		return err
-	}
 	lanes, closeAll, err := openSnapshots(path)
 	if err != nil {
 		return err
@@ -67,6 +62,18 @@ func onDisk(w io.Writer, r records, s scope) error {
 		"used again and again, with the filters of the last level, which pebble's `Get` leaves unread. "+
 		"Pebble's own cache holds all of its blocks, unpacked. bbolt has one transaction for all lookups.\n\n", r.n, r.size, base)
 	return answers(w, newAsker(r, s.queries), s.rounds, []mix{misses, hits}, lanes, base)
+}
+
+// tempSnapshot saves a snapshot in a temporary folder, the caller's to remove.
+func tempSnapshot(r records) (folder, path string, err error) {
+	if folder, err = os.MkdirTemp("", "bloom-bench-"); err != nil {
+		return "", "", err
+	}
+	path = filepath.Join(folder, "snapshot")
+	if err = newSnapshot(r).Save(path); err != nil {
+		os.RemoveAll(folder)
+	}
+	return folder, path, err
 }
 
 // openSnapshots opens the file in the three ways there are.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/b1cc2673/bloom"
@@ -122,15 +121,11 @@ func builds(w io.Writer, r records, s scope) error {
 			float64(bytes)/float64(r.n), float64(objects)/float64(r.n), 1e3*gc)
 	}
 
-	folder, err := os.MkdirTemp("", "bloom-bench-")
+	folder, path, err := tempSnapshot(r)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "snapshot")
-	if err := newSnapshot(r).Save(path); err != nil {
-		return err
-	}
 	runtime.GC()
 	info, err := os.Stat(path)
 	if err != nil {
